@@ -1,0 +1,196 @@
+package metrics
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range m.descs {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector. It reads the loops' counters while
+// they go on counting: the values of one scrape may be some nanoseconds apart.
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	s := scrape{m: m, ch: ch}
+	s.gauge(buildInfo, 1, label(m.opts.Version), runtime.Version())
+	m.mu.Lock()
+	routes := slices.Collect(maps.Values(m.routes))
+	clusters := slices.Collect(maps.Values(m.clusters))
+	m.mu.Unlock()
+
+	for _, r := range routes {
+		s.route(r)
+	}
+	s.route(m.unmatched)
+	s.route(m.overflow)
+	sharedSize := int64(0)
+	for _, c := range clusters {
+		if c.name == other {
+			sharedSize += c.poolSize.Load()
+			continue
+		}
+		s.cluster(c.name, c.loops, c.poolSize.Load())
+	}
+	s.cluster(other, m.shared, sharedSize)
+	s.perLoop()
+	s.overLoops()
+	if m.opts.AccessLog != nil {
+		written, dropped := m.opts.AccessLog()
+		s.counter(accessLogEntries, float64(written))
+		s.counter(accessLogDropped, float64(dropped))
+	}
+}
+
+// scrape is one Collect under way.
+type scrape struct {
+	m  *Metrics
+	ch chan<- prometheus.Metric
+}
+
+func (s scrape) counter(f family, v float64, labels ...string) {
+	s.ch <- prometheus.MustNewConstMetric(s.m.descs[f], prometheus.CounterValue, v, labels...)
+}
+
+func (s scrape) gauge(f family, v float64, labels ...string) {
+	s.ch <- prometheus.MustNewConstMetric(s.m.descs[f], prometheus.GaugeValue, v, labels...)
+}
+
+// route sends the series of r: nothing before its first request.
+func (s scrape) route(r *Route) {
+	var n [len(buckets) + 1]float64
+	var nanos float64
+	codes := make(map[string]float64)
+	for _, sh := range r.shards {
+		for i := range n {
+			n[i] += sh.durations[i].value()
+		}
+		nanos += sh.nanos.value()
+		for i := range sh.codes {
+			sh.codes[i].each(func(code uint16, n float64) { codes[strconv.Itoa(int(code))] += n })
+		}
+		addSeen(codes, "none", sh.unsent.value())
+		addSeen(codes, other, sh.odd.value())
+	}
+	if len(codes) == 0 {
+		return
+	}
+	for code, v := range codes {
+		s.counter(requestsTotal, v, r.name, code)
+	}
+	var total uint64
+	cumulative := make(map[float64]uint64, len(buckets))
+	for i, bound := range buckets {
+		total += uint64(n[i])
+		cumulative[bound.Seconds()] = total
+	}
+	total += uint64(n[len(buckets)])
+	s.ch <- prometheus.MustNewConstHistogram(s.m.descs[requestDuration], total, nanos/1e9, cumulative, r.name)
+}
+
+// addSeen adds v to the sum of key, unless it is zero.
+func addSeen(sums map[string]float64, key string, v float64) {
+	if v != 0 {
+		sums[key] += v
+	}
+}
+
+// cluster sends the series of one cluster; the shared one stays away until it
+// has a cluster.
+func (s scrape) cluster(name string, loops []*ClusterLoop, poolSize int64) {
+	var active, idle, waiting, responses, nanos, connects, failures, retries, ejections float64
+	var expired [timeouts]float64
+	for _, l := range loops {
+		active += l.active.level()
+		idle += l.idle.level()
+		waiting += l.waiting.level()
+		responses += l.responses.value()
+		nanos += l.responseNanos.value()
+		connects += l.connects.value()
+		failures += l.failures.value()
+		retries += l.retries.value()
+		ejections += l.ejections.value()
+		for k := range expired {
+			expired[k] += l.expired[k].value()
+		}
+	}
+	if name == other && poolSize == 0 && connects == 0 && failures == 0 && active == 0 && waiting == 0 {
+		return
+	}
+	s.gauge(upstreamActive, active, name)
+	s.gauge(upstreamIdle, idle, name)
+	s.gauge(upstreamWaiting, waiting, name)
+	s.gauge(upstreamPoolSize, float64(poolSize), name)
+	s.ch <- prometheus.MustNewConstSummary(s.m.descs[upstreamResponse], uint64(responses), nanos/1e9, nil, name)
+	s.counter(upstreamConnects, connects, name)
+	s.counter(upstreamConnectFailures, failures, name)
+	s.counter(upstreamRetries, retries, name)
+	s.counter(upstreamEjections, ejections, name)
+	for k := range timeouts {
+		s.counter(upstreamTimeouts, expired[k], name, k.String())
+	}
+}
+
+// perLoop sends what has the loop as its label.
+func (s scrape) perLoop() {
+	for i, l := range s.m.loops {
+		loop := strconv.Itoa(i)
+		s.gauge(connections, l.connections.level(), loop)
+		s.counter(connectionsAccepted, l.accepted.value(), loop)
+		s.counter(loopRequests, l.requests.value(), loop)
+		if s.m.opts.Reactor == nil {
+			continue
+		}
+		r := s.m.opts.Reactor(i)
+		s.gauge(loopConnections, float64(r.Conns), loop)
+		s.counter(loopBusy, r.Busy.Seconds(), loop)
+		s.counter(loopEvents, float64(r.Events), loop)
+		s.counter(loopWakeups, float64(r.Wakeups), loop)
+		s.counter(loopPanics, float64(r.Panics), loop)
+	}
+}
+
+// overLoops sends what is added up over the loops.
+func (s scrape) overLoops() {
+	var in, out, upgrades, good, bad float64
+	var arrivals, departures, busy [stages]float64
+	errs, replies := make(map[string]float64), make(map[string]float64)
+	for _, l := range s.m.loops {
+		in += l.bytesIn.value()
+		out += l.bytesOut.value()
+		upgrades += l.upgrades.level()
+		good += l.handshakes.value()
+		bad += l.badHandshakes.value()
+		for k := range stages {
+			arrivals[k] += l.arrivals[k].value()
+			departures[k] += l.departures[k].value()
+			busy[k] += l.busyNanos[k].value() / float64(time.Second)
+		}
+		l.clientErrors.each(func(reason string, n float64) { errs[label(reason)] += n })
+		l.replies.each(func(reason string, n float64) { replies[label(reason)] += n })
+	}
+	s.counter(receivedBytes, in)
+	s.counter(sentBytes, out)
+	s.gauge(upgradesOpen, upgrades)
+	s.counter(tlsHandshakes, good, "ok")
+	s.counter(tlsHandshakes, bad, "failed")
+	for reason, n := range errs {
+		s.counter(clientErrors, n, reason)
+	}
+	for reason, n := range replies {
+		s.counter(localReplies, n, reason)
+	}
+	for k := range stages {
+		s.counter(stageArrivals, arrivals[k], k.String())
+		s.counter(stageDepartures, departures[k], k.String())
+		s.counter(stageBusy, busy[k], k.String())
+	}
+}

@@ -1,0 +1,116 @@
+package metrics
+
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Family describes one metric.
+type Family struct {
+	Name   string
+	Type   string // counter, gauge, histogram or summary
+	Labels []string
+	Help   string
+}
+
+// family is the index of a Family in families.
+type family int
+
+// The families, in the order of their documentation.
+const (
+	buildInfo family = iota
+	requestsTotal
+	requestDuration
+	upstreamActive
+	upstreamWaiting
+	upstreamIdle
+	upstreamPoolSize
+	upstreamResponse
+	upstreamConnects
+	upstreamConnectFailures
+	upstreamTimeouts
+	upstreamRetries
+	upstreamEjections
+	connections
+	connectionsAccepted
+	loopRequests
+	receivedBytes
+	sentBytes
+	upgradesOpen
+	tlsHandshakes
+	clientErrors
+	localReplies
+	stageArrivals
+	stageDepartures
+	stageBusy
+	loopConnections
+	loopBusy
+	loopEvents
+	loopWakeups
+	loopPanics
+	accessLogEntries
+	accessLogDropped
+)
+
+const (
+	typeCounter   = "counter"
+	typeGauge     = "gauge"
+	typeHistogram = "histogram"
+	typeSummary   = "summary"
+)
+
+// families are all that a Metrics collects itself.
+var families = [...]Family{
+	buildInfo:       {"headgate_build_info", typeGauge, []string{"version", "go_version"}, "Always 1; the labels say what runs."},
+	requestsTotal:   {"headgate_requests_total", typeCounter, []string{"route", "code"}, "Requests that ended, by route and by the status that the client got."},
+	requestDuration: {"headgate_request_duration_seconds", typeHistogram, []string{"route"}, "Time from a request's first byte to its response's last."},
+
+	upstreamActive:          {"headgate_upstream_requests_active", typeGauge, []string{"cluster"}, "Requests under way at the cluster."},
+	upstreamWaiting:         {"headgate_upstream_requests_waiting", typeGauge, []string{"cluster"}, "Requests that wait for a place in the cluster's pool."},
+	upstreamIdle:            {"headgate_upstream_connections_idle", typeGauge, []string{"cluster"}, "Unused connections in the cluster's pool."},
+	upstreamPoolSize:        {"headgate_upstream_pool_size", typeGauge, []string{"cluster"}, "The most requests that may be under way at the cluster."},
+	upstreamResponse:        {"headgate_upstream_response_seconds", typeSummary, []string{"cluster"}, "Time from the written request to the response's head: sum and count."},
+	upstreamConnects:        {"headgate_upstream_connects_total", typeCounter, []string{"cluster"}, "Connections that were opened to the cluster."},
+	upstreamConnectFailures: {"headgate_upstream_connect_failures_total", typeCounter, []string{"cluster"}, "Connections to the cluster that did not come about."},
+	upstreamTimeouts:        {"headgate_upstream_timeouts_total", typeCounter, []string{"cluster", "kind"}, "Deadlines that passed: wait (for a place in the pool), connect, response (its head)."},
+	upstreamRetries:         {"headgate_upstream_retries_total", typeCounter, []string{"cluster"}, "Requests that were sent a further time."},
+	upstreamEjections:       {"headgate_upstream_ejections_total", typeCounter, []string{"cluster"}, "Endpoints that were taken out of the balancing."},
+
+	connections:         {"headgate_connections", typeGauge, []string{"loop"}, "Open connections from clients."},
+	connectionsAccepted: {"headgate_connections_accepted_total", typeCounter, []string{"loop"}, "Connections from clients that the loop was given."},
+	loopRequests:        {"headgate_loop_requests_total", typeCounter, []string{"loop"}, "Requests whose head was complete."},
+	receivedBytes:       {"headgate_received_bytes_total", typeCounter, nil, "Bytes from clients, as they came from the sockets."},
+	sentBytes:           {"headgate_sent_bytes_total", typeCounter, nil, "Bytes to clients, as they went to the sockets."},
+	upgradesOpen:        {"headgate_upgrades", typeGauge, nil, "Open tunnels: Upgrade, CONNECT."},
+	tlsHandshakes:       {"headgate_tls_handshakes_total", typeCounter, []string{"result"}, "TLS handshakes with clients that ended: ok, failed."},
+	clientErrors:        {"headgate_client_errors_total", typeCounter, []string{"reason"}, "Requests that their clients spoilt."},
+	localReplies:        {"headgate_local_replies_total", typeCounter, []string{"reason"}, "Responses that the gateway made itself."},
+	stageArrivals:       {"headgate_stage_arrivals_total", typeCounter, []string{"stage"}, "Arrivals at a stage: accept, parse, route, proxy, respond."},
+	stageDepartures:     {"headgate_stage_departures_total", typeCounter, []string{"stage"}, "Departures from a stage; arrivals less departures are in it."},
+	stageBusy:           {"headgate_stage_busy_seconds_total", typeCounter, []string{"stage"}, "Time that a stage kept the loops busy."},
+
+	loopConnections:  {"headgate_loop_connections", typeGauge, []string{"loop"}, "Open connections of the loop, to clients and upstreams."},
+	loopBusy:         {"headgate_loop_busy_seconds_total", typeCounter, []string{"loop"}, "Time that the loop spent in callbacks; the rate is its utilisation, 0 to 1."},
+	loopEvents:       {"headgate_loop_events_total", typeCounter, []string{"loop"}, "Events that the loop dispatched."},
+	loopWakeups:      {"headgate_loop_wakeups_total", typeCounter, []string{"loop"}, "Times that the loop's poller returned."},
+	loopPanics:       {"headgate_loop_panics_total", typeCounter, []string{"loop"}, "Callbacks that panicked; each ended its connection."},
+	accessLogEntries: {"headgate_access_log_entries_total", typeCounter, nil, "Access log entries that were written."},
+	accessLogDropped: {"headgate_access_log_dropped_total", typeCounter, nil, "Access log entries that were dropped because the output was too slow."},
+}
+
+// Families returns what a Metrics collects itself, in the order of the
+// documentation.
+func Families() []Family { return append([]Family(nil), families[:]...) }
+
+// describe makes the descriptors of families.
+func describe() []*prometheus.Desc {
+	descs := make([]*prometheus.Desc, len(families))
+	for i, f := range families {
+		descs[i] = prometheus.NewDesc(f.Name, f.Help, f.Labels, nil)
+	}
+	return descs
+}
+
+// label makes s fit for a label's value, which must be UTF-8.
+func label(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

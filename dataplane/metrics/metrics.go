@@ -1,0 +1,169 @@
+package metrics
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Options configure a Metrics. Zero values mean the defaults; Loops is required.
+type Options struct {
+	// Loops is the number of event loops, 1 or more.
+	Loops int
+	// MaxRoutes is the number of routes that have a label of their own; default
+	// 1,000. The rest are counted together as "other".
+	MaxRoutes int
+	// MaxClusters is the same for clusters; default 1,000.
+	MaxClusters int
+	// Version goes to headgate_build_info.
+	Version string
+	// Reactor returns the reactor's own counters of one loop; it is called by
+	// scrapes, from any goroutine. May be nil.
+	Reactor func(loop int) ReactorStats
+	// AccessLog returns how many entries were written and dropped; it is called
+	// by scrapes, from any goroutine. May be nil.
+	AccessLog func() (written, dropped uint64)
+}
+
+// ReactorStats are what the reactor counts on one loop.
+type ReactorStats struct {
+	Conns   int64         // open connections, to clients and upstreams
+	Busy    time.Duration // time spent in callbacks since the start
+	Events  uint64        // events dispatched
+	Wakeups uint64        // returns from the poller
+	Panics  uint64        // callbacks that panicked
+}
+
+const (
+	defaultMaxRoutes   = 1000
+	defaultMaxClusters = 1000
+)
+
+// Metrics are the data plane's counters and the registry that shows them.
+type Metrics struct {
+	opts      Options
+	registry  *prometheus.Registry
+	descs     []*prometheus.Desc // by family
+	loops     []*Loop
+	unmatched *Route
+	overflow  *Route         // of routes beyond MaxRoutes
+	shared    []*ClusterLoop // of clusters beyond MaxClusters
+
+	mu       sync.Mutex // guards the maps; never taken on a loop
+	routes   map[string]*Route
+	clusters map[string]*Cluster
+	own      int // clusters with a label of their own
+}
+
+// New returns metrics in a registry of their own, beside those of the Go
+// runtime and of the process.
+func New(o Options) (*Metrics, error) {
+	if o.Loops < 1 {
+		return nil, errors.New("metrics: at least one loop is needed")
+	}
+	if o.MaxRoutes < 0 || o.MaxClusters < 0 {
+		return nil, errors.New("metrics: negative bound")
+	}
+	if o.MaxRoutes == 0 {
+		o.MaxRoutes = defaultMaxRoutes
+	}
+	if o.MaxClusters == 0 {
+		o.MaxClusters = defaultMaxClusters
+	}
+	m := &Metrics{
+		opts:      o,
+		registry:  prometheus.NewRegistry(),
+		descs:     describe(),
+		loops:     make([]*Loop, o.Loops),
+		unmatched: newRoute("none", o.Loops),
+		overflow:  newRoute(other, o.Loops),
+		shared:    newClusterLoops(o.Loops),
+		routes:    make(map[string]*Route),
+		clusters:  make(map[string]*Cluster),
+	}
+	for i := range m.loops {
+		m.loops[i] = new(Loop)
+	}
+	err := errors.Join(
+		m.registry.Register(m),
+		m.registry.Register(collectors.NewGoCollector()),
+		m.registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
+	)
+	return m, err
+}
+
+// Registry returns the registry, to be served, and for others to add to.
+func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
+
+// Loop returns the counters of loop i, from 0.
+func (m *Metrics) Loop(i int) *Loop { return m.loops[i] }
+
+// Route returns the counters of a route, "namespace/name", and makes them when
+// they are new. It takes a lock and may allocate: bind the result when the table
+// is built. A route that came when MaxRoutes others had their label keeps to the
+// shared counters until it is asked for again.
+func (m *Metrics) Route(name string) *Route {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.routes[name]; r != nil {
+		return r
+	}
+	if len(m.routes) >= m.opts.MaxRoutes {
+		return m.overflow
+	}
+	r := newRoute(label(name), m.opts.Loops)
+	m.routes[name] = r
+	return r
+}
+
+// Unmatched returns the counters of requests that no route matched; their route
+// label is "none".
+func (m *Metrics) Unmatched() *Route { return m.unmatched }
+
+// RetainRoutes drops the series of the routes for which keep returns false. What
+// still observes to a dropped one is not shown any more.
+func (m *Metrics) RetainRoutes(keep func(name string) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name := range m.routes {
+		if !keep(name) {
+			delete(m.routes, name)
+		}
+	}
+}
+
+// Cluster returns the counters of a cluster, "namespace/service:port", and makes
+// them when they are new. It takes a lock and may allocate: call it when the
+// cluster is made.
+func (m *Metrics) Cluster(name string) *Cluster {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c := m.clusters[name]; c != nil {
+		return c
+	}
+	c := &Cluster{name: other, loops: m.shared}
+	if m.own < m.opts.MaxClusters {
+		m.own++
+		c.name, c.loops = label(name), newClusterLoops(m.opts.Loops)
+	}
+	m.clusters[name] = c
+	return c
+}
+
+// RetainClusters drops the series of the clusters for which keep returns false.
+func (m *Metrics) RetainClusters(keep func(name string) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, c := range m.clusters {
+		if keep(name) {
+			continue
+		}
+		delete(m.clusters, name)
+		if c.name != other {
+			m.own--
+		}
+	}
+}
