@@ -314,7 +314,11 @@ func answerClose(s string) handler {
 
 // ok is a handler that answers 200 with a body of two bytes.
 func ok(u *upstreamConn, r *request) {
-	answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")(u, r)
+	body := "ok"
+	if r.method == "HEAD" {
+		body = ""
+	}
+	answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"+body)(u, r)
 }
 
 // hang is a handler that never answers; it returns when the gateway gives up.

@@ -238,3 +238,12 @@ func eventually(t testing.TB, d time.Duration, f func() error) {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
+
+// tryDial connects to an address that may not listen.
+func tryDial(addr string) (net.Conn, error) {
+	c, err := net.DialTimeout("tcp", addr, patience)
+	if err == nil {
+		err = c.SetDeadline(time.Now().Add(patience))
+	}
+	return c, err
+}
