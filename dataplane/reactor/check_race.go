@@ -1,0 +1,13 @@
+//go:build linux && race
+
+package reactor
+
+import "golang.org/x/sys/unix"
+
+// check panics when it is called off the loop's thread. Builds with the race
+// detector only.
+func (l *Loop) check() {
+	if tid := unix.Gettid(); l.tid != tid {
+		panic("reactor: a method that belongs on the loop was called elsewhere")
+	}
+}

@@ -1,0 +1,345 @@
+//go:build linux
+
+package reactor
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/panjf2000/gnet/v2/pkg/netpoll"
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	gneterrors "github.com/panjf2000/gnet/v2/pkg/errors"
+)
+
+const (
+	// settleBudget bounds the connections that are settled after one callback;
+	// the rest waits for the next turn of the poller.
+	settleBudget = 1024
+	// wallClockAge is how old the loop's relation between monotonic and wall
+	// clock may be: a step of the wall clock is seen within that time.
+	wallClockAge = time.Second
+)
+
+// Loop is one event loop, on one operating system thread. It owns every
+// connection and timer that is on it. All methods but Post, Index, Load and
+// Stats must be called on the loop: from a callback of a handler, a timer or
+// Post.
+type Loop struct {
+	index   int // -1: the acceptor
+	options *Options
+	log     *zap.Logger
+	poller  *netpoll.Poller
+	attach  netpoll.PollAttachment // reused to register descriptors
+	inbox   *inbox
+	place   *placer // where connections go that sockets of this loop accept
+
+	conns       []*Conn         // by descriptor
+	sockets     map[int]*socket // listening sockets, by descriptor
+	dirtyHead   *Conn           // connections to settle after the callback
+	dirtyTail   *Conn
+	readBuffer  []byte
+	free        freeList
+	idleClosers *closer
+	iov         []unix.Iovec
+	msg         unix.Msghdr
+	tasks       []func()   // spare memory for inbox.take
+	arrivals    []accepted // likewise
+	reserve     int        // descriptor to give up when there are none left; -1: none
+	stopping    bool
+	clock       clock
+	wheel       wheel
+	alarm       alarm
+
+	thread threadClock
+	load   atomic.Int64 // accepted connections that are here or on their way
+	stats  loopCounters
+	tid    int
+}
+
+// LoopStats are a loop's counters since its start.
+type LoopStats struct {
+	Conns        int64  // open connections, accepted and dialled
+	Accepted     uint64 // connections taken over from listeners
+	Dialed       uint64 // connections begun by Dial
+	Events       uint64 // events that the poller reported
+	Wakeups      uint64 // of those, wake-ups by Post and by the acceptor
+	Alarms       uint64 // of those, expirations of the loop's timerfd
+	Panics       uint64 // panics of handlers, timers and posted functions
+	AcceptErrors uint64 // failed accepts, each followed by a pause
+	Shed         uint64 // connections closed at once for want of descriptors
+	BusyNanos    int64  // CPU time of the loop's thread
+}
+
+type loopCounters struct {
+	conns                                     atomic.Int64
+	accepted, dialed, events, wakeups, alarms atomic.Uint64
+	panics, acceptErrors, shed                atomic.Uint64
+}
+
+func newLoop(index int, options *Options) (*Loop, error) {
+	l := &Loop{
+		index: index, options: options, log: options.Logger, reserve: -1,
+		sockets: map[int]*socket{}, iov: make([]unix.Iovec, 0, 16),
+	}
+	var err error
+	if l.poller, err = netpoll.OpenPoller(); err != nil {
+		return nil, fmt.Errorf("open poller: %w", err)
+	}
+	if l.inbox, err = newInbox(); err != nil {
+		_ = l.poller.Close()
+		return nil, err
+	}
+	if l.alarm.fd, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err != nil {
+		l.inbox.close()
+		_ = l.poller.Close()
+		return nil, fmt.Errorf("timerfd_create: %w", err)
+	}
+	for _, fd := range []int{l.inbox.fd, l.alarm.fd} {
+		// Edge-triggered: each wake-up is reported once though nobody reads it.
+		if err = l.poller.AddRead(&netpoll.PollAttachment{FD: fd}, true); err != nil {
+			l.closeDescriptors()
+			return nil, err
+		}
+	}
+	if index >= 0 {
+		l.readBuffer = make([]byte, options.ReadBuffer)
+	}
+	l.clock.start()
+	return l, nil
+}
+
+// Index returns the loop's number, from 0. Any goroutine may call it.
+func (l *Loop) Index() int { return l.index }
+
+// Post runs fn on the loop, soon, after what was posted before. Any goroutine
+// may call it. After the reactor was closed fn is dropped.
+func (l *Loop) Post(fn func()) { l.inbox.post(fn) }
+
+// Now returns the loop's clock. It is read before each callback and carries a
+// monotonic reading.
+func (l *Loop) Now() time.Time {
+	l.check()
+	return l.clock.now
+}
+
+// Load returns the accepted connections that are on the loop or on their way to
+// it. Any goroutine may call it.
+func (l *Loop) Load() int { return int(l.load.Load()) }
+
+// Stats returns the loop's counters. Any goroutine may call it.
+func (l *Loop) Stats() LoopStats {
+	s := &l.stats
+	return LoopStats{
+		Conns: s.conns.Load(), Accepted: s.accepted.Load(), Dialed: s.dialed.Load(),
+		Events: s.events.Load(), Wakeups: s.wakeups.Load(), Alarms: s.alarms.Load(),
+		Panics: s.panics.Load(), AcceptErrors: s.acceptErrors.Load(), Shed: s.shed.Load(),
+		BusyNanos: l.thread.read(),
+	}
+}
+
+// run is the loop's thread. It sends the outcome of its start to ready and
+// returns when the loop has been stopped and everything on it is closed.
+func (l *Loop) run(cpu int, ready chan<- error) {
+	// Never unlocked: the thread ends with the goroutine, and its affinity
+	// with it.
+	runtime.LockOSThread()
+	if cpu >= 0 {
+		var set unix.CPUSet
+		set.Set(cpu)
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			l.closeDescriptors()
+			ready <- fmt.Errorf("pin loop %d to cpu %d: %w", l.index, cpu, err)
+			return
+		}
+	}
+	l.tid = unix.Gettid()
+	l.thread.open(l.tid)
+	l.clock.read()
+	ready <- nil
+	defer l.teardown()
+	if err := l.poller.Polling(l.onEvent); err != nil && !l.stopping {
+		l.log.Error("loop ended: its poller failed", zap.Int("loop", l.index), zap.Error(err))
+	}
+}
+
+// onEvent is the poller's callback. An event is only a hint that something may
+// have happened on a descriptor: a callback of the same batch may have closed
+// it, and a new one may have its number.
+func (l *Loop) onEvent(fd int, ev netpoll.IOEvent, _ netpoll.IOFlags) error {
+	l.clock.read()
+	count(&l.stats.events)
+	switch {
+	case fd < len(l.conns) && l.conns[fd] != nil:
+		l.serve(l.conns[fd], ev)
+	case fd == l.inbox.fd:
+		count(&l.stats.wakeups)
+		l.receiveInbox()
+	case fd == l.alarm.fd:
+		count(&l.stats.alarms)
+		l.fireTimers()
+	default:
+		if s := l.sockets[fd]; s != nil {
+			s.accept()
+		}
+	}
+	l.settleAll()
+	l.setAlarm()
+	if l.stopping {
+		return gneterrors.ErrEngineShutdown
+	}
+	return nil
+}
+
+// receiveInbox takes over new connections and runs posted functions.
+func (l *Loop) receiveInbox() {
+	tasks, conns, stop := l.inbox.take(l.tasks[:0], l.arrivals[:0])
+	for _, a := range conns {
+		l.admit(a)
+		l.settleAll()
+	}
+	for _, fn := range tasks {
+		l.clock.read()
+		l.runTask(fn)
+		l.settleAll()
+	}
+	clear(tasks)
+	clear(conns)
+	if cap(tasks) > keepCap {
+		tasks = nil
+	}
+	if cap(conns) > keepCap {
+		conns = nil
+	}
+	l.tasks, l.arrivals = tasks, conns
+	l.stopping = stop
+}
+
+func (l *Loop) runTask(fn func()) {
+	defer l.guard(nil)
+	fn()
+}
+
+// guard is deferred around every callback. A panic ends the connection that it
+// happened on, if any, and nothing else.
+func (l *Loop) guard(c *Conn) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	count(&l.stats.panics)
+	fields := []zap.Field{zap.Int("loop", l.index), zap.Any("panic", v), zap.ByteString("stack", debug.Stack())}
+	if c != nil {
+		fields = append(fields, zap.Stringer("remote", c.remote))
+		c.Abort(fmt.Errorf("%w: %v", ErrPanic, v))
+	}
+	l.log.Error("callback panicked", fields...)
+}
+
+// settleAll brings the connections that the last callback touched to rest:
+// flushes them, reports what has become due, and adapts the poller.
+func (l *Loop) settleAll() {
+	for n := 0; l.dirtyHead != nil; n++ {
+		if n == settleBudget {
+			l.inbox.nudge()
+			return
+		}
+		c := l.dirtyHead
+		l.dirtyHead = c.nextDirty
+		if l.dirtyHead == nil {
+			l.dirtyTail = nil
+		}
+		c.nextDirty = nil
+		c.flags &^= flagDirty
+		l.settle(c)
+	}
+}
+
+func (l *Loop) settle(c *Conn) {
+	defer l.guard(c)
+	c.settle()
+}
+
+// register makes c the owner of its descriptor's events.
+func (l *Loop) register(c *Conn) {
+	for c.fd >= len(l.conns) {
+		l.conns = append(l.conns, make([]*Conn, max(64, len(l.conns)))...)
+	}
+	l.conns[c.fd] = c
+	l.stats.conns.Add(1)
+}
+
+// teardown closes what is on the loop. It runs on the loop's thread.
+func (l *Loop) teardown() {
+	l.stopping = true
+	for _, c := range l.conns {
+		if c != nil {
+			c.finish(ErrClosed)
+		}
+	}
+	for l.dirtyHead != nil {
+		l.settleAll()
+	}
+	for _, s := range l.sockets {
+		s.close()
+	}
+	l.thread.close()
+	l.closeDescriptors()
+}
+
+func (l *Loop) closeDescriptors() {
+	l.inbox.close()
+	closeFD(l.alarm.fd)
+	if l.reserve >= 0 {
+		closeFD(l.reserve)
+	}
+	_ = l.poller.Close()
+}
+
+// count adds one to a counter that only this thread writes.
+func count(c *atomic.Uint64) { c.Store(c.Load() + 1) }
+
+// threadClock reads the CPU time of a thread from any other thread, so that
+// knowing how busy a loop is costs the loop nothing.
+type threadClock struct {
+	mu    sync.Mutex
+	tid   int   // 0: the thread has not begun or has ended
+	nanos int64 // what it had used when it ended
+}
+
+func (t *threadClock) open(tid int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tid = tid
+}
+
+// close keeps the thread's last reading: its number may be used again.
+func (t *threadClock) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.nanos, t.tid = threadNanos(t.tid), 0
+}
+
+func (t *threadClock) read() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.tid != 0 {
+		t.nanos = threadNanos(t.tid)
+	}
+	return t.nanos
+}
+
+// threadNanos returns the CPU time of a thread of this process.
+func threadNanos(tid int) int64 {
+	const perThread, scheduler = 4, 2 // CPUCLOCK_PERTHREAD_MASK, CPUCLOCK_SCHED
+	var ts unix.Timespec
+	if err := unix.ClockGettime(int32(^tid<<3|perThread|scheduler), &ts); err != nil {
+		return 0
+	}
+	return ts.Nano()
+}
