@@ -12,7 +12,8 @@ const maxHostLength = 253
 // authority, which HTTP/1.0 allows, is its own canonical form.
 //
 // When no letter has to change, the result is a part of authority. Else it is
-// written behind the length of dst and returned without what dst held before.
+// written behind the length of dst, which must not overlap authority, and
+// returned without what dst held before.
 //
 // The error is a [*RequestError] with status 400: user information, a bad
 // port, a character that no host name has (escapes included: nothing may be
@@ -23,11 +24,11 @@ func CanonicalHost(dst, authority []byte) ([]byte, error) {
 		return authority, nil
 	}
 	var n int // length of the host, brackets included
-	var ok bool
+	var upper, ok bool
 	if authority[0] == '[' {
-		n, ok = literalLength(authority)
+		n, upper, ok = literalLength(authority)
 	} else {
-		n, ok = nameLength(authority)
+		n, upper, ok = nameLength(authority)
 	}
 	if !ok || !validPort(authority[n:]) {
 		return nil, errHost
@@ -36,49 +37,79 @@ func CanonicalHost(dst, authority []byte) ([]byte, error) {
 	if host[n-1] == '.' {
 		host = host[:n-1]
 	}
-	if len(host) == 0 || len(host) > maxHostLength || host[len(host)-1] == '.' {
+	if len(host) == 0 || len(host) > maxHostLength {
 		return nil, errHost
 	}
-	for i, c := range host {
-		if c >= 'A' && c <= 'Z' {
-			return appendLower(dst, host, i), nil
-		}
+	if upper {
+		return appendLower(dst, host), nil
 	}
 	return host, nil
 }
 
-// nameLength returns the length of the name at the start of p, up to the
-// port's colon.
-func nameLength(p []byte) (int, bool) {
-	for i, c := range p {
+// hostClass says what a byte is to a host name.
+type hostClass uint8
+
+const (
+	hostRefused hostClass = iota
+	hostColon             // begins the port
+	hostDot               // ends a label
+	hostUpper             // stands for its lower case
+	hostPlain             // stands for itself
+)
+
+// hostClasses maps each byte to its class.
+var hostClasses = func() (t [256]hostClass) {
+	for c := range t {
 		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '~':
-		case c == '.':
-			if i == 0 || p[i-1] == '.' {
-				return 0, false
-			}
-		case c == ':':
-			return i, i > 0
-		default:
-			return 0, false
+		case c >= 'A' && c <= 'Z':
+			t[c] = hostUpper
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c == '-', c == '_', c == '~':
+			t[c] = hostPlain
 		}
 	}
-	return len(p), true
+	t['.'], t[':'] = hostDot, hostColon
+	return t
+}()
+
+// nameLength returns the length of the name at the start of p, up to the
+// port's colon, and whether it has upper case letters.
+func nameLength(p []byte) (n int, upper, ok bool) {
+	for i, c := range p {
+		class := hostClasses[c]
+		if class == hostPlain {
+			continue // most bytes
+		}
+		switch class {
+		case hostUpper:
+			upper = true
+		case hostDot:
+			if i == 0 || p[i-1] == '.' {
+				return 0, false, false
+			}
+		case hostColon:
+			return i, upper, i > 0
+		default:
+			return 0, false, false
+		}
+	}
+	return len(p), upper, true
 }
 
 // literalLength returns the length of the bracketed IPv6 address at the start
-// of p. It looks at the characters only: an address is never routed by value.
-func literalLength(p []byte) (int, bool) {
+// of p, and whether it has upper case letters. It looks at the characters
+// only: an address is never routed by value.
+func literalLength(p []byte) (n int, upper, ok bool) {
 	for i, c := range p[1:] {
 		switch {
 		case isHex(c), c == ':', c == '.':
+			upper = upper || hostClasses[c] == hostUpper
 		case c == ']':
-			return i + 2, i >= 2 // "::" is the shortest
+			return i + 2, upper, i >= 2 // "::" is the shortest
 		default:
-			return 0, false
+			return 0, false, false
 		}
 	}
-	return 0, false
+	return 0, false, false
 }
 
 // validPort tells whether p is empty or a colon and a port (RFC 3986, 3.2.3:
@@ -101,13 +132,12 @@ func validPort(p []byte) bool {
 }
 
 // appendLower appends host in lower case to dst and returns what it appended.
-// The first n bytes have no upper case letter.
-func appendLower(dst, host []byte, n int) []byte {
+func appendLower(dst, host []byte) []byte {
 	start := len(dst)
 	dst = append(dst, host...)
 	lower := dst[start:]
-	for i := n; i < len(lower); i++ {
-		if c := lower[i]; c >= 'A' && c <= 'Z' {
+	for i, c := range lower {
+		if hostClasses[c] == hostUpper {
 			lower[i] = c | 0x20
 		}
 	}

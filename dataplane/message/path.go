@@ -18,14 +18,14 @@ type pathClass uint8
 
 const (
 	pathEncode    pathClass = iota // may not stand in a path (RFC 3986, 3.3): becomes an escape
-	pathPlain                      // stands for itself and may be the result of an escape: unreserved
-	pathReserved                   // stands for itself, but its escape is another character: sub-delims, ":", "@"
-	pathSlash                      // ends a segment
-	pathDot                        // unreserved, and may be part of a dot segment
-	pathPercent                    // begins an escape
 	pathControl                    // refused
 	pathBackslash                  // refused
 	pathDelimiter                  // refused: "?" and "#" end a path
+	pathPercent                    // begins an escape
+	pathSlash                      // ends a segment
+	pathReserved                   // stands for itself, but its escape is another character: sub-delims, ":", "@"
+	pathPlain                      // unreserved: stands for itself and takes the place of its escape
+	pathDot                        // unreserved too, and what dot segments are made of
 )
 
 // pathClasses maps each byte to its class.
@@ -85,8 +85,11 @@ func NormalizePath(dst, path []byte) ([]byte, error) {
 // isNormalPath tells whether an absolute path is its own normal form.
 func isNormalPath(path []byte) bool {
 	for i := 0; i < len(path); i++ {
-		switch pathClasses[path[i]] {
-		case pathPlain, pathReserved, pathDot:
+		class := pathClasses[path[i]]
+		if class >= pathReserved {
+			continue // most bytes
+		}
+		switch class {
 		case pathSlash:
 			if i+1 < len(path) && path[i+1] == '.' && dotSegment(path[i+1:]) {
 				return false
@@ -195,8 +198,7 @@ func closeSegment(out []byte, root, segment int) (_ []byte, dots bool, err error
 
 // decodes tells whether the escape of c is replaced by c: c is unreserved.
 func decodes(c byte) bool {
-	class := pathClasses[c]
-	return class == pathPlain || class == pathDot
+	return pathClasses[c] >= pathPlain
 }
 
 func isHex(c byte) bool { return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f' }
