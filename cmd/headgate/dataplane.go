@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+
+	"github.com/headgate/headgate/dataplane"
+	"github.com/headgate/headgate/dataplane/accesslog"
+	"github.com/headgate/headgate/dataplane/admin"
+	"github.com/headgate/headgate/dataplane/http1"
+	"github.com/headgate/headgate/dataplane/ir"
+	"github.com/headgate/headgate/dataplane/metrics"
+	"github.com/headgate/headgate/dataplane/reactor"
+)
+
+// dataPlaneFlags are the flags of every command that runs a data plane.
+type dataPlaneFlags struct {
+	admin       string
+	workers     int
+	pin         bool
+	placement   string
+	accessLog   string
+	drain       time.Duration
+	trusted     []string
+	limits      http1.Limits
+	timeouts    dataplane.Timeouts
+	pool        ir.Pool
+	maxRequests uint32
+	logLevel    string
+	logFormat   string
+}
+
+func (f *dataPlaneFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.admin, "admin-address", "127.0.0.1:9901", "address of /healthz, /readyz, /metrics and /debug; empty for none")
+	fs.IntVar(&f.workers, "workers", 0, "event loops; 0 means one per usable CPU")
+	fs.BoolVar(&f.pin, "pin", false, "pin each loop to a CPU")
+	fs.StringVar(&f.placement, "placement", "round-robin", "how connections come to loops: round-robin, least-loaded or reuse-port")
+	fs.StringVar(&f.accessLog, "access-log", "-", "JSON access log: a file, - for standard output, or off")
+	fs.DurationVar(&f.drain, "drain-timeout", 30*time.Second, "how long connections may finish after SIGTERM")
+	fs.StringSliceVar(&f.trusted, "trusted-cidr", nil, "peers whose X-Forwarded-* headers are kept; repeatable")
+	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	fs.StringVar(&f.logFormat, "log-format", "console", "console or json")
+
+	fs.IntVar(&f.limits.RequestLine, "max-request-line", 8<<10, "bytes of a request line; more is answered 414")
+	fs.IntVar(&f.limits.HeaderBytes, "max-header-bytes", 64<<10, "bytes of a head; more is answered 431")
+	fs.IntVar(&f.limits.HeaderCount, "max-headers", 100, "fields of a head; more is answered 431")
+	fs.Uint32Var(&f.maxRequests, "max-requests", 0, "requests on one client connection; 0 means no limit")
+
+	fs.DurationVar(&f.timeouts.Header, "header-timeout", 10*time.Second, "from a request's first byte to the end of its head")
+	fs.DurationVar(&f.timeouts.Idle, "idle-timeout", 75*time.Second, "how long a client connection may be without a request")
+	fs.DurationVar(&f.timeouts.Body, "body-timeout", 60*time.Second, "how long a request's body may make no progress")
+
+	fs.DurationVar(&f.pool.ConnectTimeout, "connect-timeout", 5*time.Second, "for a connection to an upstream")
+	fs.DurationVar(&f.pool.ResponseTimeout, "response-timeout", 60*time.Second, "from the written request to the head of the response; negative for none")
+	fs.IntVar(&f.pool.Size, "pool-size", 1024, "requests that are under way at one cluster at once")
+	fs.IntVar(&f.pool.Waiting, "pool-waiting", 0, "requests that wait for a place in a cluster's pool; 0 means as many as pool-size")
+	fs.DurationVar(&f.pool.WaitTimeout, "pool-wait-timeout", 5*time.Second, "how long they wait before they are answered 503")
+	fs.DurationVar(&f.pool.IdleTimeout, "upstream-idle-timeout", 60*time.Second, "how long an unused upstream connection is kept")
+}
+
+// process is a running data plane with its log, its metrics and its admin
+// server.
+type process struct {
+	log    *zap.Logger
+	server *dataplane.Server
+	access *accesslog.Log
+	admin  *admin.Server
+	drain  time.Duration
+	ready  func() error
+}
+
+// start starts a data plane that serves nothing yet. ready says why the process
+// is not ready, nil when it is.
+func (f *dataPlaneFlags) start(ready func() error) (*process, error) {
+	log, err := newLogger(f.logLevel, f.logFormat)
+	if err != nil {
+		return nil, err
+	}
+	placement, err := parsePlacement(f.placement)
+	if err != nil {
+		return nil, err
+	}
+	trusted, err := parsePrefixes(f.trusted)
+	if err != nil {
+		return nil, err
+	}
+	if f.workers < 0 {
+		return nil, fmt.Errorf("--workers %d: use a positive number, or 0 for one per CPU", f.workers)
+	}
+	if f.workers == 0 {
+		f.workers = runtime.NumCPU()
+	}
+	// The loops block in the poller without telling the runtime: leave it a
+	// processor for everything else (collection, handshakes, the controller).
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), f.workers+1))
+
+	p := &process{log: log, drain: f.drain, ready: ready}
+	if p.access, err = openAccessLog(f.accessLog, f.workers); err != nil {
+		return nil, err
+	}
+	m, err := metrics.New(metrics.Options{Loops: f.workers, Version: version, Reactor: p.loopStats, AccessLog: p.accessCounts})
+	if err != nil {
+		return nil, err
+	}
+	p.server, err = dataplane.New(dataplane.Options{
+		Reactor: reactor.Options{Workers: f.workers, Pin: f.pin, Placement: placement},
+		Limits:  f.limits, Pool: f.pool, Timeouts: f.timeouts, MaxRequests: f.maxRequests,
+		TrustedProxies: trusted, Metrics: m, AccessLog: p.access, Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if f.admin == "" {
+		return p, nil
+	}
+	ln, err := net.Listen("tcp", f.admin)
+	if err != nil {
+		return nil, fmt.Errorf("--admin-address: %w", err)
+	}
+	p.admin, err = admin.New(admin.Options{DataPlane: p, Metrics: m.Registry(), Version: version, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		if err := p.admin.Serve(ln); err != nil {
+			log.Error("the admin server ended", zap.Error(err))
+		}
+	}()
+	log.Info("admin listening", zap.Stringer("address", ln.Addr()))
+	return p, nil
+}
+
+// stop drains the data plane and ends everything.
+func (p *process) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), p.drain)
+	defer cancel()
+	p.log.Info("draining", zap.Int64("connections", p.server.Connections()), zap.Duration("timeout", p.drain))
+	err := p.server.Shutdown(ctx)
+	if err != nil {
+		p.log.Warn("connections were cut at the end of the drain", zap.Error(err))
+	}
+	rest, cancelRest := context.WithTimeout(context.Background(), time.Second)
+	defer cancelRest()
+	if p.access != nil {
+		if cerr := p.access.Close(rest); cerr != nil {
+			p.log.Warn("access log lines were lost", zap.Error(cerr))
+		}
+	}
+	if p.admin != nil {
+		if cerr := p.admin.Close(rest); cerr != nil {
+			p.log.Warn("closing the admin server", zap.Error(cerr))
+		}
+	}
+	p.log.Info("stopped")
+	return nil
+}
+
+// Ready implements [admin.DataPlane].
+func (p *process) Ready() error { return p.ready() }
+
+// Snapshot implements [admin.DataPlane].
+func (p *process) Snapshot() *ir.Snapshot {
+	snap, _ := p.server.Snapshot()
+	return snap
+}
+
+// Loops implements [admin.DataPlane].
+func (p *process) Loops() []admin.Loop {
+	stats := p.server.Loops()
+	out := make([]admin.Loop, len(stats))
+	for i, s := range stats {
+		out[i] = admin.Loop{Index: i, Conns: s.Conns, Busy: time.Duration(s.BusyNanos), Events: s.Events, Wakeups: s.Wakeups, Panics: s.Panics}
+	}
+	return out
+}
+
+func (p *process) loopStats(i int) metrics.ReactorStats {
+	if p.server == nil {
+		return metrics.ReactorStats{}
+	}
+	s := p.server.Loops()[i]
+	return metrics.ReactorStats{Conns: s.Conns, Busy: time.Duration(s.BusyNanos), Events: s.Events, Wakeups: s.Wakeups, Panics: s.Panics}
+}
+
+func (p *process) accessCounts() (written, dropped uint64) {
+	if p.access == nil {
+		return 0, 0
+	}
+	return p.access.Counts()
+}
+
+func openAccessLog(target string, loops int) (*accesslog.Log, error) {
+	var out io.Writer
+	switch target {
+	case "off", "":
+		return nil, nil
+	case "-":
+		out = os.Stdout
+	default:
+		file, err := accesslog.OpenFile(target)
+		if err != nil {
+			return nil, fmt.Errorf("--access-log: %w", err)
+		}
+		out = file
+	}
+	return accesslog.New(accesslog.Options{Output: out, Loops: loops})
+}
+
+func parsePlacement(name string) (reactor.Placement, error) {
+	for _, p := range []reactor.Placement{reactor.RoundRobin, reactor.LeastLoaded, reactor.ReusePort} {
+		if p.String() == name {
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("--placement %q: use %s, %s or %s", name, reactor.RoundRobin, reactor.LeastLoaded, reactor.ReusePort)
+}
+
+func parsePrefixes(list []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, s := range list {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			a, aerr := netip.ParseAddr(s)
+			if aerr != nil {
+				return nil, fmt.Errorf("--trusted-cidr %q: use an address or a prefix such as 10.0.0.0/8", s)
+			}
+			p = netip.PrefixFrom(a, a.BitLen())
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
+}

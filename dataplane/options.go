@@ -1,0 +1,96 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/headgate/headgate/dataplane/accesslog"
+	"github.com/headgate/headgate/dataplane/http1"
+	"github.com/headgate/headgate/dataplane/ir"
+	"github.com/headgate/headgate/dataplane/metrics"
+	"github.com/headgate/headgate/dataplane/reactor"
+)
+
+// Options configure a Server. Zero values mean the defaults.
+type Options struct {
+	// Reactor sizes and places the loops.
+	Reactor reactor.Options
+	// Limits bound what a client may send in a head. The same limits hold for
+	// the heads of responses.
+	Limits http1.Limits
+	// Pool fills in what the clusters of a snapshot leave at zero.
+	Pool ir.Pool
+	// Timeouts bound what a client may keep the server waiting for.
+	Timeouts Timeouts
+	// MaxRequests is how many requests one connection may carry; default no
+	// limit.
+	MaxRequests uint32
+	// TrustedProxies are the peers whose forwarded headers are kept.
+	TrustedProxies []netip.Prefix
+	// MaxHandshakes is how many TLS handshakes compute at once, over all loops;
+	// default half of the processors. One that waits for its client does not
+	// count.
+	MaxHandshakes int
+
+	// Metrics is required and must have as many loops as the reactor.
+	Metrics *metrics.Metrics
+	// AccessLog may be nil.
+	AccessLog *accesslog.Log
+	// Logger is required.
+	Logger *zap.Logger
+}
+
+// Timeouts of a client's connection.
+type Timeouts struct {
+	// Header is the time from a request's first byte to the end of its head;
+	// default 10 s. Then 408.
+	Header time.Duration
+	// Idle is how long a connection may be without a request; default 75 s.
+	Idle time.Duration
+	// Body is how long a body that is being read may make no progress; default
+	// 60 s. Then 408.
+	Body time.Duration
+	// Write is how long a client may take nothing of a response that waits for
+	// it; default 5 min. It is long because a slow reader with a large socket
+	// buffer shows progress in large steps only.
+	Write time.Duration
+	// Handshake bounds the TLS handshake; default 10 s.
+	Handshake time.Duration
+	// Linger is how long input is read and dropped after an early response,
+	// before the connection is closed; default 5 s (RFC 9112, 9.6).
+	Linger time.Duration
+	// HalfClosed is how long a tunnel of which one side has ended may be
+	// silent; default 60 s.
+	HalfClosed time.Duration
+}
+
+func (o *Options) validate() error {
+	if o.Metrics == nil || o.Logger == nil {
+		return errors.New("dataplane: Metrics and Logger are required")
+	}
+	for _, d := range []struct {
+		name  string
+		value *time.Duration
+		def   time.Duration
+	}{
+		{"header", &o.Timeouts.Header, 10 * time.Second},
+		{"idle", &o.Timeouts.Idle, 75 * time.Second},
+		{"body", &o.Timeouts.Body, 60 * time.Second},
+		{"write", &o.Timeouts.Write, 5 * time.Minute},
+		{"handshake", &o.Timeouts.Handshake, 10 * time.Second},
+		{"linger", &o.Timeouts.Linger, 5 * time.Second},
+		{"half-closed", &o.Timeouts.HalfClosed, 60 * time.Second},
+	} {
+		if *d.value < 0 {
+			return fmt.Errorf("dataplane: the %s timeout must not be negative", d.name)
+		}
+		if *d.value == 0 {
+			*d.value = d.def
+		}
+	}
+	return nil
+}

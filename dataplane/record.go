@@ -1,0 +1,78 @@
+package dataplane
+
+import (
+	"crypto/tls"
+
+	"github.com/headgate/headgate/dataplane/accesslog"
+)
+
+// record feeds the counters and the access log with an exchange that ended.
+func (ex *exchange) record() {
+	w := ex.worker
+	now := w.loop.Now()
+	took := now.Sub(ex.started)
+	routes := w.srv.opts.Metrics.Unmatched()
+	if ex.action != nil {
+		routes = ex.action.metrics
+	}
+	routes.Observe(w.index, ex.status, took)
+	if ex.err != nil && ex.err == errClientGone {
+		w.metrics.ClientError(ex.err.Reason)
+	}
+	if w.log == nil {
+		return
+	}
+	r := &ex.request
+	e := &w.entry
+	*e = accesslog.Entry{
+		RequestID: ex.requestID,
+		Method:    r.Method,
+		Host:      ex.host,
+		Path:      ex.logPath,
+		UserAgent: r.Headers.Get("User-Agent"),
+		Referer:   r.Headers.Get("Referer"),
+		Protocol:  protocolName(r.Major, r.Minor),
+		Status:    ex.status,
+		BytesIn:   ex.bytesIn,
+		BytesOut:  ex.bytesOut,
+		Duration:  took,
+		Upstream:  ex.upstreamAddr,
+	}
+	if c := ex.client; c != nil {
+		e.Client = c.conn.RemoteAddr()
+		if c.tls != nil {
+			e.TLS = tlsName(c.tls.Version())
+			e.SNI = c.tls.ServerName()
+		}
+	}
+	if ex.action != nil {
+		e.Listener, e.Route = ex.action.listener, ex.action.route
+	}
+	if ex.backend != nil && ex.backend.cluster != nil {
+		e.Cluster = ex.backend.cluster.Name()
+	}
+	if ex.err != nil {
+		e.Origin, e.Reason = ex.err.Origin.String(), ex.err.Reason
+	}
+	w.log.Write(now, e)
+}
+
+func protocolName(major, minor uint8) string {
+	switch {
+	case major == 1 && minor == 0:
+		return "HTTP/1.0"
+	case major == 1:
+		return "HTTP/1.1"
+	}
+	return ""
+}
+
+func tlsName(version uint16) string {
+	switch version {
+	case tls.VersionTLS12:
+		return "TLS 1.2"
+	case tls.VersionTLS13:
+		return "TLS 1.3"
+	}
+	return ""
+}

@@ -1,0 +1,307 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/dataplane/ir"
+	"github.com/headgate/headgate/dataplane/reactor"
+	"github.com/headgate/headgate/dataplane/route"
+	"github.com/headgate/headgate/dataplane/tlsterm"
+	"github.com/headgate/headgate/dataplane/upstream"
+)
+
+// Server is the data plane of one process. Apply and Shutdown may be called
+// from any goroutine.
+type Server struct {
+	opts     Options
+	reactor  *reactor.Reactor
+	workers  []*worker
+	clusters *upstream.Manager
+	tls      *tlsterm.Terminator
+
+	// current is what requests are served by: the one pointer that an update
+	// publishes.
+	current     atomic.Pointer[generation]
+	draining    atomic.Bool
+	connections atomic.Int64
+	idle        chan struct{} // receives when the last connection ended
+	stop        chan struct{} // closed by Close
+	done        sync.WaitGroup
+
+	mu      sync.Mutex // serialises Apply and Shutdown
+	sockets map[string]*socket
+	made    int // sockets so far: the next one's index
+	table   *route.Table
+	closed  bool
+}
+
+// generation is one published state. It never changes.
+type generation struct {
+	snapshot *ir.Snapshot
+	at       time.Time
+	routes   []*route.Socket // by socket.index; nil where the socket went
+}
+
+// ErrClosed is returned by Apply after Shutdown.
+var ErrClosed = errors.New("dataplane: server is closed")
+
+// New starts the loops. Nothing is served before the first Apply. Close or
+// Shutdown ends it.
+func New(o Options) (*Server, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	o.Reactor.Logger = o.Logger
+	r, err := reactor.New(o.Reactor)
+	if err != nil {
+		return nil, fmt.Errorf("dataplane: %w", err)
+	}
+	s := &Server{
+		opts:    o,
+		reactor: r,
+		tls:     tlsterm.New(tlsterm.Options{MaxHandshakes: o.MaxHandshakes}),
+		idle:    make(chan struct{}, 1),
+		stop:    make(chan struct{}),
+		sockets: map[string]*socket{},
+	}
+	loops := make([]upstream.Loop, 0, len(r.Loops()))
+	for _, l := range r.Loops() {
+		w := newWorker(s, l)
+		s.workers = append(s.workers, w)
+		loops = append(loops, w)
+	}
+	s.clusters = upstream.NewManager(upstream.Options{
+		Loops: loops, Pool: o.Pool, Limits: o.Limits, Metrics: o.Metrics,
+		OnResolveError: s.unresolved,
+	})
+	s.current.Store(&generation{snapshot: &ir.Snapshot{}})
+	s.tls.Rotate(time.Now())
+	s.done.Go(s.rotate)
+	return s, nil
+}
+
+// rotateEvery is how often the TLS terminator hears of the time.
+const rotateEvery = time.Minute
+
+func (s *Server) rotate() {
+	t := time.NewTicker(rotateEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case now := <-t.C:
+			s.tls.Rotate(now)
+		}
+	}
+}
+
+// Snapshot returns what is being served and since when.
+func (s *Server) Snapshot() (*ir.Snapshot, time.Time) {
+	g := s.current.Load()
+	return g.snapshot, g.at
+}
+
+// Connections returns the number of open client connections.
+func (s *Server) Connections() int64 { return s.connections.Load() }
+
+// Loops returns what each loop has done so far.
+func (s *Server) Loops() []reactor.LoopStats {
+	out := make([]reactor.LoopStats, 0, len(s.workers))
+	for _, l := range s.reactor.Loops() {
+		out = append(out, l.Stats())
+	}
+	return out
+}
+
+// Clusters returns the state of the clusters, by name.
+func (s *Server) Clusters() map[string]upstream.Stats {
+	out := map[string]upstream.Stats{}
+	for _, c := range s.clusters.Clusters() {
+		out[c.Name()] = c.Stats()
+	}
+	return out
+}
+
+// Explain tells which rule a request to the socket would get, and why.
+func (s *Server) Table() *route.Table {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table
+}
+
+// Apply makes snap what is served. When it returns, every socket that could be
+// opened accepts, and requests that begin from now on are matched by snap;
+// exchanges that are under way finish by what they began with. A snapshot that
+// is refused changes nothing.
+func (s *Server) Apply(snap *ir.Snapshot) ir.ApplyResult {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ir.ApplyResult{Err: ErrClosed}
+	}
+	if err := snap.Validate(); err != nil {
+		return ir.ApplyResult{Err: err}
+	}
+	s.clusters.Update(snap.Clusters)
+	table, err := s.bind(snap)
+	if err != nil {
+		return ir.ApplyResult{Err: err}
+	}
+	for _, spec := range snap.Sockets {
+		sock := s.sockets[spec.Name]
+		if sock == nil {
+			sock = s.newSocket(spec)
+			s.sockets[spec.Name] = sock
+		}
+		sock.update(spec)
+	}
+	s.table = table
+	s.publish(snap)
+	failed := s.open(snap)
+	s.closeOthers(snap)
+	s.clusters.Retire(snap.Clusters)
+	s.retainRoutes(snap)
+	return ir.ApplyResult{Sockets: failed}
+}
+
+// bind builds the next table as a transaction on the last one.
+func (s *Server) bind(snap *ir.Snapshot) (*route.Table, error) {
+	var failed error
+	bind := func(_ *ir.Socket, l *ir.Listener, r *ir.Route, rule *ir.Rule) any {
+		a, err := newAction(s, l, r, rule)
+		if err != nil {
+			failed = errors.Join(failed, err)
+		}
+		return a
+	}
+	var table *route.Table
+	var err error
+	if s.table == nil {
+		table, err = route.New(snap.Sockets, bind)
+	} else {
+		table, err = s.table.Update(snap.Sockets, bind)
+	}
+	if err = errors.Join(err, failed); err != nil {
+		return nil, fmt.Errorf("dataplane: %w", err)
+	}
+	return table, nil
+}
+
+func (s *Server) publish(snap *ir.Snapshot) {
+	g := &generation{snapshot: snap, at: time.Now(), routes: make([]*route.Socket, s.made)}
+	for _, spec := range snap.Sockets {
+		g.routes[s.sockets[spec.Name].index] = s.table.Socket(spec.Name)
+	}
+	s.current.Store(g)
+}
+
+// open binds the sockets that are not bound yet, after their routes are
+// published: the first connection already finds them.
+func (s *Server) open(snap *ir.Snapshot) map[string]error {
+	var failed map[string]error
+	for _, spec := range snap.Sockets {
+		sock := s.sockets[spec.Name]
+		if sock.listener != nil {
+			continue
+		}
+		l, err := s.reactor.Listen(sock.addr, sock.accept)
+		if err != nil {
+			if failed == nil {
+				failed = map[string]error{}
+			}
+			failed[spec.Name] = err
+			continue
+		}
+		sock.listener = l
+	}
+	return failed
+}
+
+// closeOthers closes the sockets that snap does not name. Their connections
+// are answered 404 from now on, and closed.
+func (s *Server) closeOthers(snap *ir.Snapshot) {
+	for name, sock := range s.sockets {
+		if slices.ContainsFunc(snap.Sockets, func(k *ir.Socket) bool { return k.Name == name }) {
+			continue
+		}
+		sock.close()
+		delete(s.sockets, name)
+	}
+}
+
+func (s *Server) retainRoutes(snap *ir.Snapshot) {
+	named := map[string]bool{}
+	for _, sock := range snap.Sockets {
+		for _, l := range sock.Listeners {
+			for _, r := range l.Routes {
+				named[r.Name] = true
+			}
+		}
+	}
+	s.opts.Metrics.RetainRoutes(func(name string) bool { return named[name] })
+}
+
+// Shutdown stops accepting, tells the clients to close, waits for what is under
+// way as long as ctx allows (30 s when it has no deadline), and ends the server.
+// It returns ctx's error when connections had to be cut.
+func (s *Server) Shutdown(ctx context.Context) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, defaultDrain)
+		defer cancel()
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.draining.Store(true)
+	for _, sock := range slices.Collect(maps.Values(s.sockets)) {
+		sock.close()
+	}
+	s.mu.Unlock()
+
+	for _, w := range s.workers {
+		w.Post(w.drain)
+	}
+	var err error
+	for err == nil && s.connections.Load() > 0 {
+		select {
+		case <-s.idle:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	close(s.stop)
+	s.clusters.Close()
+	err = errors.Join(err, s.reactor.Close())
+	s.done.Wait()
+	return err
+}
+
+// drain tells the loop's connections that the server stops.
+func (w *worker) drain() {
+	for c := w.clients.first; c != nil; {
+		next := c.next
+		c.drain()
+		c = next
+	}
+}
+
+func (s *Server) connectionEnded() {
+	if s.connections.Add(-1) == 0 {
+		select {
+		case s.idle <- struct{}{}:
+		default:
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package dataplane
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestProxiesRequestsAndAnswers(t *testing.T) {
+	be := backendServer(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("X-Seen", r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("X-Forwarded-For"))
+		_, _ = w.Write(append([]byte("got "), body...))
+	})
+	s := newServer(t, nil)
+	addr := apply(t, s, oneRoute(clusterOf("default/be:80", be.URL), nil))
+	for i := range 10 {
+		req, _ := http.NewRequest(http.MethodPost, "http://"+addr+"/a/b?c=d", strings.NewReader(fmt.Sprint("body", i)))
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if want := fmt.Sprint("got body", i); string(body) != want || resp.StatusCode != 200 {
+			t.Fatalf("answer %d %q, want %q", resp.StatusCode, body, want)
+		}
+		if got := resp.Header.Get("X-Seen"); got != "POST /a/b?c=d 127.0.0.1" {
+			t.Fatalf("backend saw %q", got)
+		}
+	}
+}
+
+func TestBodiesPassUnchangedBothWaysAtOnce(t *testing.T) {
+	be := backendServer(t, func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		_, _ = io.Copy(w, r.Body)
+	})
+	s := newServer(t, nil)
+	addr := apply(t, s, oneRoute(clusterOf("default/be:80", be.URL), nil))
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			want := bytes.Repeat([]byte{byte('a' + i)}, 3<<20+i)
+			resp, err := http.Post("http://"+addr+"/", "application/octet-stream", io.MultiReader(bytes.NewReader(want)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			got, err := io.ReadAll(resp.Body)
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("body %d came back different: %d bytes, %v", i, len(got), err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestNoListenerNoRouteNoBackend(t *testing.T) {
+	s := newServer(t, nil)
+	snap := oneRoute(clusterOf("default/empty:80"), nil)
+	addr := apply(t, s, snap)
+	resp, err := http.Get("http://" + addr + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if resp.StatusCode != 503 || !strings.Contains(string(body), "no_endpoints") {
+		t.Fatalf("got %d %q", resp.StatusCode, body)
+	}
+}
+
+func TestShutdownWaitsForWhatIsUnderWay(t *testing.T) {
+	release := make(chan struct{})
+	be := backendServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		<-release
+		_, _ = w.Write([]byte("done"))
+	})
+	s := newServer(t, nil)
+	addr := apply(t, s, oneRoute(clusterOf("default/be:80", be.URL), nil))
+	answer := make(chan string, 1)
+	go func() {
+		resp, err := http.Get("http://" + addr + "/")
+		if err != nil {
+			answer <- err.Error()
+			return
+		}
+		body, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		answer <- fmt.Sprint(string(body), " close=", resp.Close)
+	}()
+	for s.Clusters()["default/be:80"].Active == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Shutdown(t.Context()) }()
+	for !s.draining.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := http.Get("http://" + addr + "/"); err == nil {
+		t.Error("a connection was accepted during the drain")
+	}
+	close(release)
+	if got := <-answer; got != "done close=true" {
+		t.Errorf("the request under way got %q", got)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+}

@@ -1,0 +1,99 @@
+package dataplane
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+
+	"github.com/headgate/headgate/dataplane/ir"
+	"github.com/headgate/headgate/dataplane/metrics"
+	"github.com/headgate/headgate/dataplane/reactor"
+)
+
+// newServer starts a server with two loops that the test's end stops.
+func newServer(t testing.TB, change func(*Options)) *Server {
+	t.Helper()
+	m, err := metrics.New(metrics.Options{Loops: 2, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Reactor: reactor.Options{Workers: 2}, Metrics: m, Logger: zaptest.NewLogger(t)}
+	if change != nil {
+		change(&o)
+	}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil && ctx.Err() == nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+	})
+	return s
+}
+
+// backendServer is an upstream on loopback.
+func backendServer(t testing.TB, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	b := httptest.NewServer(h)
+	t.Cleanup(b.Close)
+	return b
+}
+
+// clusterOf returns a cluster of the given "ip:port" addresses.
+func clusterOf(name string, addresses ...string) *ir.Cluster {
+	c := &ir.Cluster{Name: name, Protocol: ir.UpstreamHTTP1}
+	for _, a := range addresses {
+		a = strings.TrimPrefix(a, "http://")
+		c.Endpoints = append(c.Endpoints, ir.Endpoint{Address: a, AddrPort: netip.MustParseAddrPort(a)})
+	}
+	return c
+}
+
+// oneRoute returns a snapshot in which every path of every host goes to a
+// cluster, on a free port of loopback.
+func oneRoute(c *ir.Cluster, change func(*ir.Rule)) *ir.Snapshot {
+	rule := &ir.Rule{
+		Matches:  []*ir.Match{{Path: ir.PathMatch{Kind: ir.MatchPrefix, Value: "/"}}},
+		Backends: []*ir.Backend{{Cluster: c.Name, Weight: 1}},
+	}
+	if change != nil {
+		change(rule)
+	}
+	addr := netip.MustParseAddrPort(freeAddress())
+	return &ir.Snapshot{
+		Clusters: []*ir.Cluster{c},
+		Sockets: []*ir.Socket{{
+			Name: addr.String(), Addr: addr, Protocol: ir.ProtocolHTTP,
+			Listeners: []*ir.Listener{{
+				Name:   "default/gw/http",
+				Routes: []*ir.Route{{Name: "default/all", Hostnames: []string{""}, Rules: []*ir.Rule{rule}}},
+			}},
+		}},
+	}
+}
+
+// freeAddress returns a loopback address that nobody listens on.
+func freeAddress() string {
+	l := httptest.NewUnstartedServer(nil)
+	defer l.Close()
+	return l.Listener.Addr().String()
+}
+
+// apply applies a snapshot and returns the address of its first socket.
+func apply(t testing.TB, s *Server, snap *ir.Snapshot) string {
+	t.Helper()
+	if r := s.Apply(snap); !r.OK() {
+		t.Fatalf("Apply: %+v", r)
+	}
+	return snap.Sockets[0].Addr.String()
+}

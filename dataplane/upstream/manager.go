@@ -1,0 +1,225 @@
+package upstream
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/headgate/headgate/dataplane/http1"
+	"github.com/headgate/headgate/dataplane/ir"
+	"github.com/headgate/headgate/dataplane/metrics"
+)
+
+// Options configure a Manager.
+type Options struct {
+	// Loops are the data plane's loops, in the order of their indexes.
+	Loops []Loop
+	// Pool fills in what a cluster's own pool leaves at zero.
+	Pool ir.Pool
+	// Limits bound the heads of responses.
+	Limits http1.Limits
+	// Metrics counts what happens to the clusters.
+	Metrics *metrics.Metrics
+	// Resolve looks a name up; nil means the system's resolver.
+	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)
+	// OnResolveError hears of names that could not be resolved; may be nil.
+	OnResolveError func(cluster, address string, err error)
+}
+
+// Manager holds the clusters of a data plane. Its methods may be called from
+// any goroutine.
+type Manager struct {
+	opts     Options
+	resolver *resolver
+
+	mu       sync.Mutex
+	clusters map[string]*Cluster
+}
+
+// NewManager returns a Manager without clusters. Close ends its resolver.
+func NewManager(o Options) *Manager {
+	m := &Manager{opts: o, clusters: map[string]*Cluster{}}
+	m.resolver = newResolver(o.Resolve, m.resolved)
+	return m
+}
+
+// Close ends the resolver. Clusters keep working.
+func (m *Manager) Close() { m.resolver.close() }
+
+// Cluster returns the cluster with the name, or nil.
+func (m *Manager) Cluster(name string) *Cluster {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.clusters[name]
+}
+
+// Clusters returns all clusters, sorted by name.
+func (m *Manager) Clusters() []*Cluster {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make([]*Cluster, 0, len(m.clusters))
+	for _, c := range m.clusters {
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b *Cluster) int { return compareStrings(a.name, b.name) })
+	return out
+}
+
+// Update makes the clusters those of a snapshot. Clusters that are named again
+// keep their identity, their pools and the connections to endpoints that stay.
+// Clusters that are not named any more are kept for Retire, so that the routes
+// that still use them can be replaced first.
+func (m *Manager) Update(clusters []*ir.Cluster) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, want := range clusters {
+		c := m.clusters[want.Name]
+		switch {
+		case c == nil:
+			c = m.newCluster(want)
+			m.clusters[want.Name] = c
+		case c.state.Load().ir == want:
+			continue
+		}
+		m.replace(c, want, false)
+	}
+}
+
+// Retire drops every cluster that is not in keep: their idle connections are
+// closed, what is under way finishes.
+func (m *Manager) Retire(keep []*ir.Cluster) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	named := make(map[string]bool, len(keep))
+	for _, k := range keep {
+		named[k.Name] = true
+	}
+	for name, c := range m.clusters {
+		if named[name] {
+			continue
+		}
+		delete(m.clusters, name)
+		m.replace(c, &ir.Cluster{Name: name, Protocol: c.state.Load().ir.Protocol, Pool: c.state.Load().ir.Pool}, true)
+	}
+	m.resolver.watch(m.names())
+	m.opts.Metrics.RetainClusters(func(name string) bool { return named[name] })
+}
+
+func (m *Manager) newCluster(want *ir.Cluster) *Cluster {
+	c := &Cluster{name: want.Name, metrics: m.opts.Metrics.Cluster(want.Name)}
+	c.state.Store(&clusterState{ir: want})
+	for i, l := range m.opts.Loops {
+		c.shards = append(c.shards, newShard(c, i, l, m.opts.Limits))
+	}
+	return c
+}
+
+// replace publishes the state that want asks for and closes the idle
+// connections to endpoints that went.
+func (m *Manager) replace(c *Cluster, want *ir.Cluster, retired bool) {
+	old := c.state.Load()
+	byAddr := make(map[netip.AddrPort]*Endpoint, len(old.endpoints))
+	for _, e := range old.endpoints {
+		byAddr[e.addr] = e
+	}
+	next := &clusterState{ir: want, pool: withDefaults(want.Pool, m.opts.Pool), equal: true, retired: retired}
+	var draining []*Endpoint
+	var sum, first uint64
+	seen := map[netip.AddrPort]bool{}
+	add := func(addr netip.AddrPort, spec ir.Endpoint) {
+		if seen[addr] {
+			return
+		}
+		seen[addr] = true
+		e := byAddr[addr]
+		if e == nil {
+			e = &Endpoint{addr: addr, text: addr.String(), idle: make([]idleList, len(m.opts.Loops))}
+		}
+		if spec.Draining {
+			draining = append(draining, e)
+			return
+		}
+		w := uint64(max(spec.Weight, 1))
+		if first == 0 {
+			first = w
+		}
+		next.equal = next.equal && w == first
+		sum += w
+		next.endpoints = append(next.endpoints, e)
+		next.cumulative = append(next.cumulative, sum)
+	}
+	for _, spec := range want.Endpoints {
+		if spec.AddrPort.IsValid() {
+			add(spec.AddrPort, spec)
+			continue
+		}
+		for _, addr := range m.resolver.lookup(spec.Address) {
+			add(addr, spec)
+		}
+	}
+	next.endpoints = append(next.endpoints, draining...)
+	c.state.Store(next)
+	c.metrics.SetPoolSize(next.pool.Size)
+
+	var gone []*Endpoint
+	for _, e := range old.endpoints {
+		if !slices.Contains(next.endpoints, e) {
+			e.removed.Store(true)
+			gone = append(gone, e)
+		}
+	}
+	for i, sh := range c.shards {
+		if len(gone) > 0 {
+			m.opts.Loops[i].Post(func() { sh.forget(gone) })
+		}
+		if next.pool.Size > old.pool.Size || len(next.cumulative) > 0 && len(old.cumulative) == 0 || retired {
+			m.opts.Loops[i].Post(sh.serve)
+		}
+	}
+	if !retired {
+		m.resolver.watch(m.names())
+	}
+}
+
+// names returns the endpoint addresses of all clusters that need resolving.
+func (m *Manager) names() []string {
+	var out []string
+	for _, c := range m.clusters {
+		for _, e := range c.state.Load().ir.Endpoints {
+			if !e.AddrPort.IsValid() {
+				out = append(out, e.Address)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// resolved is called by the resolver when the addresses of a name changed or a
+// lookup failed.
+func (m *Manager) resolved(address string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.clusters {
+		st := c.state.Load()
+		uses := slices.ContainsFunc(st.ir.Endpoints, func(e ir.Endpoint) bool { return e.Address == address })
+		switch {
+		case !uses:
+		case err != nil && m.opts.OnResolveError != nil:
+			m.opts.OnResolveError(c.name, address, err)
+		case err == nil:
+			m.replace(c, st.ir, false)
+		}
+	}
+}
+
+func compareStrings(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
