@@ -1,0 +1,100 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/headgate/headgate/dataplane/ir"
+)
+
+// DataPlane is what the server shows. Its methods may be called by several
+// goroutines at a time.
+type DataPlane interface {
+	// Ready returns why the data plane does not serve yet, or nil.
+	Ready() error
+	// Snapshot returns what is served, or nil before the first Apply.
+	Snapshot() *ir.Snapshot
+	// Loops returns the loops' counters.
+	Loops() []Loop
+}
+
+// Loop holds the counters of one event loop since its start.
+type Loop struct {
+	Index   int
+	Conns   int64 // open connections, to clients and upstreams
+	Busy    time.Duration
+	Events  uint64
+	Wakeups uint64
+	Panics  uint64
+}
+
+// Options configure a Server. DataPlane and Metrics are required.
+type Options struct {
+	DataPlane DataPlane
+	Metrics   prometheus.Gatherer
+	// Version is shown on the index page.
+	Version string
+	// Logger gets the HTTP server's complaints; may be nil.
+	Logger *zap.Logger
+}
+
+const (
+	readHeaderTimeout = 5 * time.Second
+	idleTimeout       = time.Minute
+	// writeTimeout leaves room for a profile of a minute.
+	writeTimeout   = 90 * time.Second
+	maxHeaderBytes = 16 << 10
+)
+
+// Server is the admin server.
+type Server struct {
+	http http.Server
+}
+
+// New returns a server that does not listen yet.
+func New(o Options) (*Server, error) {
+	switch {
+	case o.DataPlane == nil:
+		return nil, errors.New("admin: no data plane")
+	case o.Metrics == nil:
+		return nil, errors.New("admin: no metrics")
+	}
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	complaints, err := zap.NewStdLogAt(o.Logger, zap.WarnLevel)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{http: http.Server{
+		Handler:           guard(newPages(o)),
+		ReadHeaderTimeout: readHeaderTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          complaints,
+	}}, nil
+}
+
+// Serve answers the connections of ln until Close, then returns nil.
+func (s *Server) Serve(ln net.Listener) error {
+	if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Close closes the listeners and waits for the answers under way. When ctx ends
+// first they are cut off and ctx's error is returned.
+func (s *Server) Close(ctx context.Context) error {
+	if err := s.http.Shutdown(ctx); err != nil {
+		return errors.Join(err, s.http.Close())
+	}
+	return nil
+}
