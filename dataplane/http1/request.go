@@ -277,6 +277,7 @@ func (p *RequestParser) finish(req *message.Request, m *framing, line *requestLi
 	// RFC 9110, 10.1.1: a 1.0 client can't expect a 100, and without a body there
 	// is nothing to continue.
 	req.ExpectContinue = req.ExpectContinue && line.minor > 0 && req.HasBody()
+	req.AcceptsTrailers = req.AcceptsTrailers && line.minor > 0
 	if line.minor > 0 {
 		req.Upgrade = m.protocol() // RFC 9110, 7.8: ignored in HTTP/1.0
 	}

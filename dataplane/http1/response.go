@@ -37,7 +37,9 @@ func (p *ResponseParser) Expect(requestMethod []byte) {
 }
 
 // KeepAlive tells, after End, whether the connection can be used again.
-func (p *ResponseParser) KeepAlive() bool { return !p.close && p.state == inHead && p.scan.seen == 0 }
+func (p *ResponseParser) KeepAlive() bool {
+	return !p.close && p.state == inHead && p.scan.seen == 0 && p.interim == 0
+}
 
 // Trailers returns the trailer fields of the response that ended last. They are
 // valid until the next Head.
@@ -283,7 +285,7 @@ func (p *ResponseParser) finish(resp *message.Response, m *framing) *fault {
 		p.close = p.close || m.lengths > 0
 	}
 	if resp.Status == 101 {
-		if resp.Upgrade = m.protocol(); resp.Upgrade == nil {
+		if resp.Upgrade = m.protocol(); resp.Upgrade == nil || resp.Minor == 0 {
 			m.fail(faultSwitching) // RFC 9110, 15.2.2
 		}
 	}
