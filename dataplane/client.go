@@ -116,16 +116,29 @@ func (c *client) OnRead(_ *reactor.Conn, p []byte) {
 
 // OnDrained tells that the client has taken most of what was queued for it.
 func (c *client) OnDrained(*reactor.Conn) {
+	if c.closed {
+		return
+	}
 	if c.wait == waitReader {
-		c.disarm()
-		if c.bodyOpen {
-			c.arm(waitBody, c.worker.srv.opts.Timeouts.Body)
-		}
+		c.rearm()
 	}
 	if c.ex != nil {
 		c.ex.clientDrained()
+	} else if c.ready {
+		c.resumeInput()
 	}
 	c.worker.flush()
+}
+
+// rearm goes back to what the connection waits for when its client reads again.
+func (c *client) rearm() {
+	c.disarm()
+	switch {
+	case c.bodyOpen:
+		c.arm(waitBody, c.worker.srv.opts.Timeouts.Body)
+	case c.ex == nil:
+		c.arm(waitRequest, c.worker.srv.opts.Timeouts.Idle)
+	}
 }
 
 // OnClose tells that the socket is gone.
@@ -179,7 +192,7 @@ func (c *client) keep(rest []byte, owned bool) {
 	if len(c.in) == 0 {
 		return
 	}
-	if c.ex != nil {
+	if c.ex != nil || c.conn.AboveHighWater() {
 		c.pause(pausePipeline)
 	} else if c.wait == waitRequest {
 		c.arm(waitHead, c.worker.srv.opts.Timeouts.Header)
@@ -199,8 +212,8 @@ func (c *client) process(p []byte) int {
 			used = len(p)
 			break
 		}
-		if c.ex != nil && !c.bodyOpen || c.ex == nil && !c.bodyOpen && used == len(p) {
-			break // pipelined input waits; or there is none
+		if !c.bodyOpen && (c.ex != nil || used == len(p) || c.conn.AboveHighWater()) {
+			break // further requests wait for their turn, and for the client to read
 		}
 		ex := c.ex
 		if ex == nil {
@@ -309,7 +322,7 @@ func (c *client) resumeInput() {
 		n := c.process(buf)
 		c.keep(buf[n:], true)
 	}
-	if c.ex == nil || len(c.in) == 0 {
+	if c.ex == nil && !c.conn.AboveHighWater() || len(c.in) == 0 {
 		c.unpause(pausePipeline)
 	}
 }
@@ -407,7 +420,13 @@ func (c *client) expire(now time.Time) {
 	wait := c.wait
 	c.wait = waitNothing
 	switch wait {
-	case waitRequest, waitHandshake:
+	case waitHandshake:
+		c.finish(false)
+	case waitRequest:
+		if c.conn.Buffered() > 0 { // the last answer is still on its way
+			c.watchReader()
+			break
+		}
 		c.finish(false)
 	case waitTunnel:
 		c.abort(nil)
@@ -427,12 +446,14 @@ func (c *client) expire(now time.Time) {
 			c.ex.fail(errSlowBody)
 		}
 	case waitReader:
-		if n := c.conn.Buffered(); n < c.buffered {
-			c.buffered = n
-			c.arm(waitReader, c.worker.srv.opts.Timeouts.Write)
-			break
+		switch n := c.conn.Buffered(); {
+		case n == 0:
+			c.rearm()
+		case n < c.buffered:
+			c.watchReader()
+		default:
+			c.abort(errStuck)
 		}
-		c.abort(errStuck)
 	}
 	c.worker.flush()
 }

@@ -86,10 +86,15 @@ func (c *client) congested() bool {
 		return false
 	}
 	if c.wait != waitReader {
-		c.buffered = c.conn.Buffered()
-		c.arm(waitReader, c.worker.srv.opts.Timeouts.Write)
+		c.watchReader()
 	}
 	return true
+}
+
+// watchReader watches that the client takes some of what is queued for it.
+func (c *client) watchReader() {
+	c.buffered = c.conn.Buffered()
+	c.arm(waitReader, c.worker.srv.opts.Timeouts.Write)
 }
 
 // refuse answers a head that could not be parsed, and ends the connection.

@@ -32,6 +32,9 @@ func (f *redirect) Request(x *Exchange) bool {
 			b.WriteByte(':')
 			b.WriteString(strconv.Itoa(int(port)))
 		}
+	} else if len(path) > 1 && path[1] == '/' {
+		// Without an authority, "//x" would name one (RFC 3986, 4.2).
+		b.WriteString("/.")
 	}
 	b.Write(path)
 	if r.HasQuery {
