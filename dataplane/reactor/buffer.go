@@ -75,7 +75,7 @@ func (o *outbound) append(f *freeList, p []byte) {
 }
 
 // classFor returns the class of the chunk that n bytes get. A queue that grows
-// gets larger chunks, so that at most three quarters of a queue are air.
+// gets larger chunks: it has few of them, and few bytes never cost 64 KiB.
 func classFor(n int) int {
 	for class := range chunkClasses - 1 {
 		if n <= chunkSize(class) {

@@ -139,7 +139,8 @@ func (c *Conn) AboveHighWater() bool { return c.flags&flagAbove != 0 }
 
 // PauseRead stops OnRead, for the end of file too, until ResumeRead. What the
 // peer sends stays in the kernel, so that TCP slows the peer down. A reset by
-// the peer is still noticed, unless bytes are left to read before it.
+// the peer is still noticed, but on a dialled connection not before the bytes
+// that came ahead of it have been read.
 func (c *Conn) PauseRead() {
 	c.loop.check()
 	c.flags |= flagPaused

@@ -112,14 +112,17 @@ func (c *Conn) endOfFile() {
 	c.touch()
 	switch {
 	case c.flags&flagClosing != 0:
-	case c.flags&flagFailed != 0 && !errors.Is(c.err, unix.EPIPE):
-		// A reset whose error has been taken reads as end of file: the peer
-		// has not ended in order. The kernel reports EPIPE first when FIN had
-		// come before the reset.
+	case c.flags&flagFailed != 0 && !endedFirst(c.err):
+		// A reset whose error has been taken reads as end of file, but the
+		// peer has not ended in order.
 	default:
 		c.handler.OnRead(c, nil)
 	}
 }
+
+// endedFirst reports whether the peer had sent FIN before the reset that err
+// tells of: then the kernel says EPIPE, else ECONNRESET.
+func endedFirst(err error) bool { return errors.Is(err, unix.EPIPE) }
 
 // flush gives the kernel what is queued.
 func (c *Conn) flush() {
@@ -176,8 +179,8 @@ func (l *Loop) sendAll(fd int, iov []unix.Iovec) (int, unix.Errno) {
 	return sendv(fd, &l.msg)
 }
 
-// fail records that nothing can be written any more. What the peer has sent
-// before may still be read, an early response for instance.
+// fail records that nothing can be written any more. What becomes of the
+// connection is decided when it is settled.
 func (c *Conn) fail(err error) {
 	if c.flags&(flagFailed|flagDone) != 0 {
 		return
