@@ -2,6 +2,7 @@ package http1
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/headgate/headgate/dataplane/message"
@@ -158,7 +159,9 @@ func AppendLastChunk(dst []byte, trailers *message.Headers) []byte {
 // out: it can't come from a parser of this package, but perhaps from a filter or
 // from another codec.
 func appendFields(dst []byte, h *message.Headers) []byte {
-	for _, f := range h.Fields() {
+	fields := h.Fields()
+	dst = slices.Grow(dst, h.Size()+len(": \r\n")*len(fields))
+	for _, f := range fields {
 		if specialOf(f.Name) == ordinary && allToken(f.Name) && clean(f.Value) {
 			dst = appendLine(dst, f.Name, f.Value)
 		}
@@ -166,6 +169,7 @@ func appendFields(dst []byte, h *message.Headers) []byte {
 	return dst
 }
 
+// appendLine appends a field line.
 func appendLine(dst, name, value []byte) []byte {
 	dst = append(dst, name...)
 	dst = append(dst, ": "...)

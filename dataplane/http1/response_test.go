@@ -232,21 +232,22 @@ func TestResponseKeepAlive(t *testing.T) {
 	p.Reset(nil)
 	in := []byte("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab")
 	var resp message.Response
-	start := 0
+	start, ended := 0, false
 	for i := 1; i <= len(in); i++ {
-		for {
+		for more := true; more; {
 			n, ev, _, err := p.Next(&resp, in[start:i])
 			if err != nil {
 				t.Fatal(err)
 			}
 			start += n
-			if p.KeepAlive() != (ev == End || i == len(in) && ev == None) && (start > 0 || ev != None || i > 1) {
-				t.Errorf("after %q and %v: KeepAlive is %v", in[:i], ev, p.KeepAlive())
-			}
-			if ev == None {
-				break
+			more = ev != None
+			if ended = ended || ev == End; p.KeepAlive() != ended {
+				t.Errorf("after %q and %v: KeepAlive is %v", in[:i], ev, !ended)
 			}
 		}
+	}
+	if !ended {
+		t.Error("no End")
 	}
 	// Bytes that nobody asked for.
 	if _, ev, _, err := p.Next(&resp, []byte("H")); ev != None || err != nil || p.KeepAlive() {

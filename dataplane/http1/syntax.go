@@ -50,16 +50,8 @@ func allToken(b []byte) bool {
 // controlAt returns the index of the first control character but HTAB in b at or
 // after i, or len(b). It looks at eight bytes at a time.
 func controlAt(b []byte, i int) int {
-	const (
-		ones  = 0x0101010101010101
-		highs = 0x80 * ones
-	)
 	for i+8 <= len(b) {
-		v := binary.LittleEndian.Uint64(b[i:])
-		del := v ^ 0x7f*ones
-		// A byte's high bit is set when it is below 0x20 or is 0x7f. A borrow can
-		// only make a false hit above a true one, so the lowest is exact.
-		m := ((v-0x20*ones)&^v | (del-ones)&^del) & highs
+		m := controls(binary.LittleEndian.Uint64(b[i:]))
 		if m == 0 {
 			i += 8
 			continue
@@ -70,12 +62,31 @@ func controlAt(b []byte, i int) int {
 		}
 		i++
 	}
+	if n := len(b) - 8; n >= 0 && i < len(b) {
+		// The last eight bytes once more, without those before i.
+		if controls(binary.LittleEndian.Uint64(b[n:]))>>(8*(i-n)) == 0 {
+			return len(b)
+		}
+	}
 	for ; i < len(b); i++ {
 		if c := b[i]; c < ' ' && c != '\t' || c == 0x7f {
 			return i
 		}
 	}
 	return i
+}
+
+// controls has the high bit of the lowest byte of v set that is a control
+// character, perhaps that of bytes above it, and of none below it.
+func controls(v uint64) uint64 {
+	const (
+		ones  = 0x0101010101010101
+		highs = 0x80 * ones
+	)
+	del := v ^ 0x7f*ones
+	// A byte's high bit is set when it is below 0x20 or is 0x7f. A borrow can only
+	// make a false hit above a true one.
+	return ((v-0x20*ones)&^v | (del-ones)&^del) & highs
 }
 
 // field parses the field line that starts at b[i] and returns the index behind
