@@ -92,24 +92,32 @@ func (e *edits) at(p ir.PathMatch) *edit {
 func (u *update) applyHost(h *host, e *edits) {
 	for path, edit := range e.exact {
 		old, _ := h.exact.get(u.seed, []byte(path))
-		if list := edit.apply(old); len(list) > 0 {
-			h.exact.set(u.owner, u.seed, path, list)
+		if l := edit.apply(old); l != nil {
+			h.exact.set(u.owner, u.seed, path, l)
 		} else {
 			h.exact.del(u.owner, u.seed, path)
 		}
 	}
 	for path, edit := range e.prefixes {
-		if list := edit.apply(h.prefixes.get(path)); len(list) > 0 {
-			h.prefixes.set(u.owner, path, list)
+		if l := edit.apply(h.prefixes.get(path)); l != nil {
+			h.prefixes.set(u.owner, path, l)
 		} else {
 			h.prefixes.del(u.owner, path)
 		}
 	}
-	h.regexes = e.regexes.apply(h.regexes)
+	h.regexes = e.regexes.merge(h.regexes)
 }
 
-// apply returns the sorted candidates that old becomes; old is left alone.
-func (e *edit) apply(old []candidate) []candidate {
+// apply returns the leaf that old becomes; both may be nil.
+func (e *edit) apply(old *leaf) *leaf {
+	if old == nil {
+		return newLeaf(e.merge(nil))
+	}
+	return newLeaf(e.merge(old.list))
+}
+
+// merge returns the sorted candidates that old becomes; old is left alone.
+func (e *edit) merge(old []candidate) []candidate {
 	kept := old
 	if len(e.gone) > 0 {
 		places := make([]int, 0, len(e.gone))

@@ -60,7 +60,8 @@ type Step struct {
 	Listener string `json:"listener"`
 	Hostname string `json:"hostname"`
 	Route    string `json:"route"`
-	// Rule and Match count from 0; RuleName may be empty.
+	// Rule is the rule's place in the route object and Match the place in the
+	// rule, both from 0; RuleName may be empty.
 	Rule     int    `json:"rule"`
 	RuleName string `json:"ruleName,omitempty"`
 	Match    int    `json:"match"`
@@ -100,7 +101,7 @@ func newStep(l *Listener, hostname string, c *candidate) Step {
 		Listener: l.ir.Name,
 		Hostname: hostname,
 		Route:    c.rule.Route.Name,
-		Rule:     c.rule.place,
+		Rule:     c.rule.IR.Index,
 		RuleName: c.rule.IR.Name,
 		Match:    c.place,
 		Path:     c.match.Path.Kind.String() + " " + c.match.Path.Value,

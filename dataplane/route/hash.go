@@ -23,9 +23,10 @@ type hash[V any] struct {
 
 // hashNode is an inner node when kids is set, else a bucket.
 type hashNode[V any] struct {
-	owner   uint64 // the transaction that made kids and bucket, and may change them
+	owner   uint64 // the transaction that made kids and entries, and may change them
 	kids    *[hashFan]hashNode[V]
 	entries []hashEntry[V]
+	tags    [bucketSize]uint8 // of the first entries: the upper bits of their hashes
 }
 
 type hashEntry[V any] struct {
@@ -44,7 +45,13 @@ func (h *hash[V]) get(seed maphash.Seed, key []byte) (value V, ok bool) {
 	for bits := sum; n.kids != nil; bits >>= hashBits {
 		n = &n.kids[bits%hashFan]
 	}
+	// The tags lie beside the pointers that led here: a key that is not in the
+	// table is told without a look at the entries.
+	tag := uint8(sum >> 56)
 	for i := range n.entries {
+		if i < bucketSize && n.tags[i] != tag {
+			continue
+		}
 		if e := &n.entries[i]; e.hash == sum && e.key == string(key) {
 			return e.value, true
 		}
@@ -69,6 +76,14 @@ func (h *hash[V]) set(owner uint64, seed maphash.Seed, key string, value V) {
 	h.len++
 	n.entries = append(n.entries, hashEntry[V]{hash: sum, key: key, value: value})
 	n.split(owner, level)
+	n.tag()
+}
+
+// tag brings tags up to date with entries.
+func (n *hashNode[V]) tag() {
+	for i := range min(len(n.entries), bucketSize) {
+		n.tags[i] = uint8(n.entries[i].hash >> 56)
+	}
 }
 
 // split turns n into an inner node when its bucket is too large and the hash
@@ -85,6 +100,7 @@ func (n *hashNode[V]) split(owner uint64, level int) {
 	for i := range kids {
 		kids[i].owner = owner
 		kids[i].split(owner, level+1)
+		kids[i].tag()
 	}
 	n.kids, n.entries = kids, nil
 }
@@ -110,6 +126,7 @@ func (n *hashNode[V]) del(owner, sum uint64, level int, key string) bool {
 		return false
 	}
 	n.entries = slices.Delete(n.entries, i, i+1)
+	n.tag()
 	return true
 }
 
@@ -132,6 +149,7 @@ func (n *hashNode[V]) join() {
 		entries = append(entries, n.kids[i].entries...)
 	}
 	n.kids, n.entries = nil, entries
+	n.tag()
 }
 
 // own makes sure that what n points to may be changed by owner.

@@ -26,7 +26,7 @@ type Match struct {
 // table is built.
 type host struct {
 	name     string // as in ir.Route.Hostnames
-	exact    hash[[]candidate]
+	exact    hash[*leaf]
 	prefixes trie
 	regexes  []candidate
 }
@@ -38,8 +38,8 @@ func (h *host) empty() bool {
 
 // each calls visit with every list of candidates, in no order.
 func (h *host) each(visit func([]candidate)) {
-	for _, list := range h.exact.all() {
-		visit(list)
+	for _, l := range h.exact.all() {
+		visit(l.list)
 	}
 	h.prefixes.each(visit)
 	if len(h.regexes) > 0 {
@@ -87,7 +87,7 @@ func (s *search) run(host []byte) bool {
 // searchHost searches one hostname.
 func (s *search) searchHost(h *host) bool {
 	s.host = h
-	if list, ok := h.exact.get(s.listener.seed, s.req.Path); ok && s.try(list, 0) {
+	if l, ok := h.exact.get(s.listener.seed, s.req.Path); ok && s.try(l.list, 0) {
 		return true
 	}
 	return s.searchPrefixes(&h.prefixes, 0) || s.try(h.regexes, 0)
@@ -100,14 +100,14 @@ func (s *search) searchPrefixes(n *trie, done int) bool {
 		rest := s.req.Path[done:]
 		kid := n.next(rest)
 		// A prefix ends where a segment does: "/a" covers "/a" and "/a/b", but not "/ab".
-		if n.list != nil && (len(rest) == 0 || rest[0] == '/') {
+		if n.leaf != nil && (len(rest) == 0 || rest[0] == '/') {
 			// The recursion is as deep as prefixes are nested.
-			return kid != nil && s.searchPrefixes(kid, done+len(kid.label)) || s.try(n.list, done)
+			return kid != nil && s.searchPrefixes(kid, done+int(kid.len)) || s.try(n.leaf.list, done)
 		}
 		if kid == nil {
 			return false
 		}
-		n, done = kid, done+len(kid.label)
+		n, done = kid, done+int(kid.len)
 	}
 }
 

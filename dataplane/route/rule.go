@@ -42,7 +42,7 @@ func compileRoute(r *ir.Route) (*compiledRoute, error) {
 	for i, rule := range r.Rules {
 		c.rules[i] = Rule{IR: rule, Route: r, place: i}
 		if len(rule.Matches) == 0 {
-			return nil, fmt.Errorf("route %s: rule %d: %w", r.Name, i, errNoMatches)
+			return nil, fmt.Errorf("route %s: rule %d: %w", r.Name, rule.Index, errNoMatches)
 		}
 		for j, match := range rule.Matches {
 			err := checkPath(match.Path)
@@ -51,7 +51,7 @@ func compileRoute(r *ir.Route) (*compiledRoute, error) {
 				conditions, err = compileConditions(match)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("route %s: rule %d: match %d: %w", r.Name, i, j, err)
+				return nil, fmt.Errorf("route %s: rule %d: match %d: %w", r.Name, rule.Index, j, err)
 			}
 			c.candidates = append(c.candidates, candidate{rule: &c.rules[i], match: match, conditions: conditions, place: j})
 		}

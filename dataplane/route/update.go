@@ -159,11 +159,13 @@ func (c *change) bind(bind Bind) {
 func compareRoutes(before, after []*ir.Route) (gone, come []*ir.Route, err error) {
 	i, j := 0, 0
 	for i < len(before) || j < len(after) {
-		switch {
-		case i < len(before) && j < len(after) && before[i] == after[j]:
+		for i < len(before) && j < len(after) && before[i] == after[j] {
 			i++
 			j++
-			continue
+		}
+		switch {
+		case i == len(before) && j == len(after):
+			return gone, come, nil
 		case j == len(after) || i < len(before) && before[i].Name < after[j].Name:
 			gone = append(gone, before[i])
 			i++
