@@ -1,0 +1,203 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"syscall"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/headgate/headgate/dataplane/ir"
+)
+
+// Applied returns the report as it holds after the data plane answered: what is
+// not served is not Programmed. The receiver stays as it is.
+func (r *Report) Applied(res ir.ApplyResult) *Report {
+	if res.OK() {
+		return r
+	}
+	out := *r
+	out.Gateways = slices.Clone(r.Gateways)
+	out.Problems = slices.Clone(r.Problems)
+	for i, g := range r.Gateways {
+		a := outcome{res: res, gateway: g, status: g.Status.DeepCopy()}
+		if a.apply() {
+			now := *g
+			now.Status = *a.status
+			out.Gateways[i] = &now
+			out.Problems = append(out.Problems, a.found.problems(kindGateway, g.Namespace, g.Name)...)
+		}
+	}
+	SortProblems(out.Problems)
+	out.Problems = slices.Compact(out.Problems)
+	return &out
+}
+
+// outcome works an answer of the data plane into one Gateway's status.
+type outcome struct {
+	res     ir.ApplyResult
+	gateway *GatewayReport
+	status  *gatewayv1.GatewayStatus
+	found   issues
+}
+
+// apply tells whether anything changed.
+func (a *outcome) apply() bool {
+	served := false
+	for _, names := range a.gateway.sockets {
+		served = served || len(names) > 0
+	}
+	if !served {
+		return false
+	}
+	if a.res.Err != nil {
+		a.refused()
+		return true
+	}
+	lost := a.lostAddresses()
+	closed, open := 0, 0
+	for i := range a.status.Listeners {
+		ok, failed := a.listener(i)
+		open += ok
+		closed += failed
+	}
+	if closed == 0 && len(lost) == 0 {
+		return false
+	}
+	a.summarise(open, closed, lost)
+	return true
+}
+
+// refused notes that the data plane took nothing of the snapshot.
+func (a *outcome) refused() {
+	msg := fmt.Sprintf("The data plane did not take the configuration and goes on with the one before: %v", a.res.Err)
+	a.found.add(Error, "", string(gatewayv1.GatewayReasonPending), msg)
+	a.set(&a.status.Conditions, string(gatewayv1.GatewayConditionProgrammed), false, string(gatewayv1.GatewayReasonPending), msg)
+	for i := range a.status.Listeners {
+		if len(a.gateway.sockets[i]) > 0 {
+			a.set(&a.status.Listeners[i].Conditions, string(gatewayv1.ListenerConditionProgrammed), false, string(gatewayv1.ListenerReasonPending), msg)
+		}
+	}
+}
+
+// lostAddresses returns the addresses that this host does not have.
+func (a *outcome) lostAddresses() []netip.Addr {
+	var lost []netip.Addr
+	for _, b := range a.gateway.addresses {
+		for _, names := range a.gateway.sockets {
+			for _, name := range names {
+				ap, err := netip.ParseAddrPort(name)
+				if err == nil && ap.Addr() == b.addr && noSuchAddress(a.res.Sockets[name]) && !slices.Contains(lost, b.addr) {
+					lost = append(lost, b.addr)
+				}
+			}
+		}
+	}
+	return lost
+}
+
+// noSuchAddress tells whether a socket failed for its address and not for its
+// port.
+func noSuchAddress(err error) bool {
+	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)
+}
+
+// listener works the answer into one listener. open is 1 when it is served
+// somewhere; closed is 1 when a port of it failed.
+func (a *outcome) listener(i int) (open, closed int) {
+	names := a.gateway.sockets[i]
+	if len(names) == 0 {
+		return 0, 0
+	}
+	var faults issues
+	addressOnly := true
+	ok := 0
+	for _, name := range names {
+		err := a.res.Sockets[name]
+		switch {
+		case err == nil:
+			ok++
+		case noSuchAddress(err):
+			faults.add(Error, "", "", fmt.Sprintf("%s could not be opened: %s", name, hint(name, err)))
+		default:
+			addressOnly = false
+			faults.add(Error, "", "", fmt.Sprintf("%s could not be opened: %s", name, hint(name, err)))
+		}
+	}
+	if len(faults) == 0 {
+		return 1, 0
+	}
+	if ok > 0 {
+		open = 1
+	}
+	cs := &a.status.Listeners[i].Conditions
+	msg := summary(faults)
+	switch {
+	case addressOnly && ok > 0:
+		return open, 0 // the Gateway's status says it
+	case addressOnly:
+		a.set(cs, string(gatewayv1.ListenerConditionProgrammed), false, string(gatewayv1.ListenerReasonPending), msg)
+		return 0, 0
+	case ok == 0:
+		a.set(cs, string(gatewayv1.ListenerConditionAccepted), false, string(gatewayv1.ListenerReasonPortUnavailable), msg)
+	}
+	a.set(cs, string(gatewayv1.ListenerConditionProgrammed), false, string(gatewayv1.ListenerReasonPortUnavailable), msg)
+	a.found.add(Error, fmt.Sprintf("spec.listeners[%d].port", i), string(gatewayv1.ListenerReasonPortUnavailable), msg)
+	return open, 1
+}
+
+// summarise works the answer into the Gateway's own conditions.
+func (a *outcome) summarise(open, closed int, lost []netip.Addr) {
+	cs := &a.status.Conditions
+	if closed > 0 && open == 0 {
+		a.set(cs, string(gatewayv1.GatewayConditionAccepted), false, string(gatewayv1.GatewayReasonListenersNotValid),
+			"None of the listeners could be opened; see their status")
+		a.set(cs, string(gatewayv1.GatewayConditionProgrammed), false, string(gatewayv1.GatewayReasonNoResources),
+			"None of the listeners could be opened; see their status")
+	} else if closed > 0 {
+		a.set(cs, string(gatewayv1.GatewayConditionAccepted), true, string(gatewayv1.GatewayReasonListenersNotValid),
+			"Not all listeners could be opened; see their status")
+	}
+	if len(lost) == 0 {
+		return
+	}
+	var names []string
+	for _, l := range lost {
+		names = append(names, l.String())
+		a.status.Addresses = slices.DeleteFunc(a.status.Addresses, func(s gatewayv1.GatewayStatusAddress) bool { return s.Value == l.String() })
+	}
+	msg := fmt.Sprintf("This host does not have %s; add it to an interface, or name another address in spec.addresses", listed(names))
+	a.set(cs, string(gatewayv1.GatewayConditionProgrammed), false, string(gatewayv1.GatewayReasonAddressNotUsable), msg)
+	a.found.add(Error, "spec.addresses", string(gatewayv1.GatewayReasonAddressNotUsable), msg)
+}
+
+// set changes a condition that is there.
+func (a *outcome) set(cs *[]metav1.Condition, kind string, ok bool, reason, message string) {
+	for i, c := range *cs {
+		if c.Type == kind {
+			(*cs)[i] = condition(kind, ok, reason, c.ObservedGeneration, message)
+		}
+	}
+}
+
+// hint says what the system's answer means for a socket, and what to do.
+func hint(name string, err error) string {
+	var port uint16
+	if ap, perr := netip.ParseAddrPort(name); perr == nil {
+		port = ap.Port()
+	}
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Sprintf("%v; stop what listens there (ss -ltnp 'sport = :%d' shows it), or use another port", err, port)
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return fmt.Sprintf("%v; ports below 1024 need root or CAP_NET_BIND_SERVICE", err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Sprintf("%v; this host does not have the address", err)
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return fmt.Sprintf("%v; raise the limit of open files", err)
+	}
+	return err.Error()
+}
