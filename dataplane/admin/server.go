@@ -47,9 +47,8 @@ type Options struct {
 const (
 	readHeaderTimeout = 5 * time.Second
 	idleTimeout       = time.Minute
-	// writeTimeout leaves room for a profile of a minute.
-	writeTimeout   = 90 * time.Second
-	maxHeaderBytes = 16 << 10
+	writeTimeout      = 30 * time.Second // net/http/pprof adds a profile's time to it
+	maxHeaderBytes    = 16 << 10
 )
 
 // Server is the admin server.
