@@ -37,6 +37,8 @@ func (ex *exchange) record() {
 		BytesOut:  ex.bytesOut,
 		Duration:  took,
 		Upstream:  ex.upstreamAddr,
+
+		UpstreamDuration: ex.stream.ResponseTime(),
 	}
 	if c := ex.client; c != nil {
 		e.Client = c.conn.RemoteAddr()

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
+	"github.com/headgate/headgate/controllers"
 	"github.com/headgate/headgate/dataplane"
 	"github.com/headgate/headgate/dataplane/accesslog"
 	"github.com/headgate/headgate/dataplane/admin"
@@ -79,8 +80,9 @@ type process struct {
 }
 
 // start starts a data plane that serves nothing yet. ready says why the process
-// is not ready, nil when it is.
-func (f *dataPlaneFlags) start(ready func() error) (*process, error) {
+// is not ready, nil when it is. control is given the data plane, before the
+// admin server asks ready.
+func (f *dataPlaneFlags) start(ready func() error, control func(controllers.DataPlane, *zap.Logger) error) (*process, error) {
 	log, err := newLogger(f.logLevel, f.logFormat)
 	if err != nil {
 		return nil, err
@@ -117,6 +119,9 @@ func (f *dataPlaneFlags) start(ready func() error) (*process, error) {
 		TrustedProxies: trusted, Metrics: m, AccessLog: p.access, Logger: log,
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := control(p.server, log); err != nil {
 		return nil, err
 	}
 	if f.admin == "" {

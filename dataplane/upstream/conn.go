@@ -125,7 +125,8 @@ func (c *Conn) head(s *Stream) {
 		s.timer.Cancel()
 		s.responseBegan = true
 		if s.requestEnded {
-			c.shard.metrics.Responded(c.shard.loop.Now().Sub(s.endedAt))
+			s.responseTime = c.shard.loop.Now().Sub(s.endedAt)
+			c.shard.metrics.Responded(s.responseTime)
 		}
 		if s.Response.Status == 101 {
 			c.tunnel = true

@@ -52,6 +52,7 @@ type Stream struct {
 	endpoint *Endpoint
 
 	endedAt       time.Time // when the request was written
+	responseTime  time.Duration
 	state         streamState
 	fresh         bool // don't use a pooled connection
 	untimed       bool // no response timeout
@@ -89,6 +90,7 @@ type Try struct {
 // returns.
 func (s *Stream) Open(sh *Shard, t Try) {
 	s.shard, s.fresh, s.untimed = sh, t.Fresh, t.Untimed
+	s.responseTime = 0
 	s.reused, s.sent, s.heard, s.requestEnded, s.responseBegan, s.slow = false, false, false, false, false, false
 	sh.admit(s)
 }
@@ -118,6 +120,10 @@ func (s *Stream) Connected() bool { return s.state == streamOpen }
 // Endpoint returns where the stream goes to, nil before it is chosen and after
 // the stream ended.
 func (s *Stream) Endpoint() *Endpoint { return s.endpoint }
+
+// ResponseTime returns how long the upstream took from the written request to
+// the response's final head; 0 when the head came first, or not yet.
+func (s *Stream) ResponseTime() time.Duration { return s.responseTime }
 
 // SendHead writes the request's head.
 func (s *Stream) SendHead(r *message.Request) {
