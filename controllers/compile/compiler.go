@@ -176,7 +176,7 @@ func (c *Compiler) compileGateways(r reader, ch changes) {
 		}
 		if find(r.in.Classes, "", string(gw.Spec.GatewayClassName)) == nil {
 			var stray issues
-			stray.add(Warning, "spec.gatewayClassName", "", "GatewayClass "+string(gw.Spec.GatewayClassName)+" does not exist; the Gateway is not served")
+			stray.add(Error, "spec.gatewayClassName", "", "GatewayClass "+string(gw.Spec.GatewayClassName)+" does not exist, so nobody serves the Gateway")
 			c.strays = append(c.strays, stray.problems(kindGateway, gw.Namespace, gw.Name)...)
 		}
 	}

@@ -119,7 +119,7 @@ func (st *routeState) parents(r *reader, hr *gatewayv1.HTTPRoute, found *issues)
 			continue
 		}
 		if r.gateway(namespace, string(ref.Name)) == nil {
-			found.add(Warning, p.field, "", fmt.Sprintf("Gateway %s does not exist; the route is not attached to it", p.gateway))
+			found.add(Error, p.field, "", fmt.Sprintf("Gateway %s does not exist, so the route is not attached to it", p.gateway))
 		}
 	}
 	if len(hr.Spec.ParentRefs) == 0 {

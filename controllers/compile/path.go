@@ -45,7 +45,8 @@ func normalPath(value string) (normal, fault string) {
 		return "", "has an empty segment (//)"
 	}
 	for seg := range strings.SplitSeq(normal, "/") {
-		if seg == "." || seg == ".." {
+		// What has a parameter may still be a dot segment for a backend.
+		if dots, _, _ := strings.Cut(seg, ";"); dots == "." || dots == ".." {
 			return "", "has the segment " + seg + ", which requests never have when they are matched"
 		}
 	}

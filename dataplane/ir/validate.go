@@ -405,12 +405,16 @@ func hostWithin(h, listener string) bool {
 	if !ok || h == "" {
 		return false
 	}
-	return strings.HasSuffix(strings.TrimPrefix(h, "*"), suffix) && len(strings.TrimPrefix(h, "*")) > len(suffix)-1
+	h = strings.TrimPrefix(h, "*")
+	return strings.HasSuffix(h, suffix) && len(h) > len(suffix)
 }
 
 func validRegex(expr string) error {
-	if _, err := regexp.Compile("^(?:" + expr + ")$"); err != nil {
-		return fmt.Errorf("regular expression: %w", err)
+	// Alone first: a parenthesis too many could close the group around it.
+	for _, e := range []string{expr, "^(?:" + expr + ")$"} {
+		if _, err := regexp.Compile(e); err != nil {
+			return fmt.Errorf("regular expression: %w", err)
+		}
 	}
 	return nil
 }
