@@ -129,6 +129,7 @@ func requestFaults() []faultCase {
 		{"B02 chunked, gzip with a length", post + "Content-Length: 5\r\nTransfer-Encoding: chunked, gzip\r\n\r\nhello", "400 chunked_not_final"},
 		{"B02 identity with a length", post + "Transfer-Encoding: identity\r\nContent-Length: 5\r\n\r\nhello", "400 length_and_transfer_encoding"},
 		{"B02 in HTTP/1.0", "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400 transfer_encoding_in_http10"},
+		{"B02 nothing in HTTP/1.0", "POST / HTTP/1.0\r\nTransfer-Encoding:\r\n\r\n", "400 transfer_encoding_in_http10"},
 
 		{"expectation", post + "Expect: 200-ok\r\nContent-Length: 1\r\n\r\nx", "417 unknown_expectation"},
 		{"empty expectation", post + "Expect:\r\n\r\n", "417 unknown_expectation"},
@@ -148,6 +149,7 @@ func requestFaults() []faultCase {
 		{"B05 minus", chunks + "-1\r\nhello\r\n0\r\n\r\n", "400 bad_chunk_size"},
 		{"B05 plus", chunks + "+5\r\nhello\r\n0\r\n\r\n", "400 bad_chunk_size"},
 		{"B05 0x", chunks + "0x5\r\nhello\r\n0\r\n\r\n", "400 bad_chunk_size"},
+		{"B05 control", chunks + "\x015\r\nhello\r\n0\r\n\r\n", "400 bad_chunk_size"},
 		{"B05 underscore", chunks + "1_0\r\nhello\r\n0\r\n\r\n", "400 bad_chunk_size"},
 		{"B05 empty", chunks + "\r\nhello\r\n0\r\n\r\n", "400 bad_chunk_size"},
 		{"B05 extension without a size", chunks + ";a\r\nhello\r\n0\r\n\r\n", "400 bad_chunk_size"},

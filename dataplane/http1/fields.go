@@ -189,7 +189,6 @@ func decimal(digits []byte) (n int64, f *fault) {
 			return 0, faultLength
 		case n > (1<<63-1-int64(d))/10:
 			f = faultLengthLarge // unless what follows is no digit
-			n = 0
 		default:
 			n = n*10 + int64(d)
 		}

@@ -82,6 +82,7 @@ func TestEarlyFaults(t *testing.T) {
 	for in, want := range map[string]string{
 		"HTTP/2.0 200 OK\r\n":                    "502 bad_response_version",
 		"HTTP/1.1 200 OK\r\nA b\r\n":             "502 bad_header_name",
+		"HTTP/1.1 200 OK\r\n A: b\r\n":           "502 obs_fold",
 		"HTTP/1.1 200 OK\r\n" + longFields(101):  "502 too_many_headers",
 		"HTTP/1.1 200 OK\r\na: " + longText(1e5): "502 headers_too_large",
 		"HTTP/1.1 200 " + longText(9000):         "502 status_line_too_long",

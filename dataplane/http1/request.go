@@ -239,7 +239,7 @@ func (p *RequestParser) finish(req *message.Request, m *framing, line *requestLi
 	if m.transfer {
 		switch {
 		case line.minor == 0:
-			m.fail(faultTransferVersion) // RFC 9112, 6.1
+			return faultTransferVersion // RFC 9112, 6.1, whatever it says
 		case m.lengths > 0:
 			m.fail(faultLengthAndTransfer) // RFC 9112, 6.1: ought to be an error
 		case !m.chunked:

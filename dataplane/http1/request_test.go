@@ -46,7 +46,7 @@ func TestRequestParser(t *testing.T) {
 
 		{"keep-alive of 1.1", "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\nKeep-Alive: timeout=5\r\n\r\n",
 			transcript{"GET / 1.1 host=a", "end"}},
-		{"close", "GET / HTTP/1.1\r\nHost: a\r\nConnection: x,Close\r\n\r\n",
+		{"close", "GET / HTTP/1.1\r\nHost: a\r\nConnection: x , Close \t, y\r\n\r\n",
 			transcript{"GET / 1.1 host=a close", "end"}},
 		{"close wins", "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\nConnection: close\r\n\r\n",
 			transcript{"GET / 1.1 host=a close", "end"}},
@@ -79,6 +79,8 @@ func TestRequestParser(t *testing.T) {
 			transcript{"GET / 1.1 host=a", "end"}},
 		{"upgrade in two lines", "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: a/1\r\nUpgrade: b\r\nUpgrade: c\r\n\r\n",
 			transcript{"GET / 1.1 host=a upgrade=a/1, b, c", "end"}},
+		{"upgrade around a field", "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: a\r\nX-A: 1\r\nUpgrade: bbbbbbbbbbbbbbbbbbbbbbb\r\n\r\n",
+			transcript{"GET / 1.1 host=a upgrade=a, bbbbbbbbbbbbbbbbbbbbbbb [X-A: 1]", "end"}},
 		{"upgrade to h2c", "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n\r\n",
 			transcript{"GET / 1.1 host=a", "end"}},
 		{"upgrade to h2c behind another", "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket, H2C\r\n\r\n",

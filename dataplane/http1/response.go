@@ -227,9 +227,7 @@ func (p *ResponseParser) parse(resp *message.Response, head []byte) *fault {
 			if f := unfold(head, next); f != nil {
 				return f
 			}
-			if name, value, next, f = field(head, pos, true); f != nil {
-				return f
-			}
+			name, value, next, _ = field(head, pos, true) // its parts have been checked
 		}
 		pos = next
 		switch specialOf(name) {
@@ -274,10 +272,10 @@ func (p *ResponseParser) finish(resp *message.Response, m *framing) *fault {
 		}
 	}
 	if m.transfer {
-		switch {
-		case resp.Minor == 0:
-			m.fail(faultTransferVersion) // RFC 9112, 6.1
-		case m.coded:
+		if resp.Minor == 0 {
+			return faultTransferVersion // RFC 9112, 6.1
+		}
+		if m.coded {
 			m.fail(faultTransferCoding) // we never ask for one and can't decode it
 		}
 		// RFC 9112, 6.1: with both, Transfer-Encoding wins, and the connection is
@@ -315,13 +313,13 @@ func (p *ResponseParser) finish(resp *message.Response, m *framing) *fault {
 		p.scan = scan{}
 	case resp.Status == 101 || p.connect && resp.Status/100 == 2:
 		resp.Bodyless = true
-		p.state, p.close = tunnel, true
+		p.state = tunnel
 	case resp.Bodyless:
 		p.state = atEnd
 	case m.transfer && m.chunked:
 		p.state = inChunked
 	case m.transfer || resp.ContentLength == message.Unknown:
-		p.state, p.close = inClose, true
+		p.state = inClose
 	case resp.ContentLength == 0:
 		p.state = atEnd
 	default:

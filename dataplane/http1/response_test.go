@@ -153,6 +153,7 @@ func TestResponseFaults(t *testing.T) {
 		{"B02 chunked twice", ok + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", "bad_transfer_encoding"},
 		{"B02 empty", ok + "Transfer-Encoding:\r\n\r\n", "bad_transfer_encoding"},
 		{"B02 in HTTP/1.0", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "transfer_encoding_in_http10"},
+		{"B02 gzip in HTTP/1.0", "HTTP/1.0 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "transfer_encoding_in_http10"},
 		{"connection lines", ok + strings.Repeat("Connection: a\r\n", 9) + "\r\n", "too_many_connection_options"},
 		{"101 without a protocol", "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\r\n", "bad_switching_protocols"},
 		{"101 without Connection", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n", "bad_switching_protocols"},

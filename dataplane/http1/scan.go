@@ -15,7 +15,7 @@ type scan struct {
 }
 
 // end returns the length of the head at the start of b, its empty line included,
-// or 0 when it is not complete. The first line is never taken for the empty one.
+// or 0 when it is not complete.
 func (s *scan) end(b []byte) int {
 	i := s.seen
 	for {
@@ -27,10 +27,8 @@ func (s *scan) end(b []byte) int {
 		i += j
 		// A bare LF ends the head too, so that its fault is told now.
 		if n := i - s.line; n == 0 || n == 1 && b[s.line] == '\r' {
-			if s.line > 0 {
-				s.seen = i
-				return i + 1
-			}
+			s.seen = i
+			return i + 1
 		}
 		i++
 		s.line = i

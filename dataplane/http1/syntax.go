@@ -99,7 +99,7 @@ func field(b []byte, i int, lenient bool) (name, value []byte, next int, f *faul
 		i++
 	}
 	name = b[start:i]
-	if i == start || i == len(b) || b[i] != ':' {
+	if i == start || b[i] != ':' {
 		if i, f = colonAt(b, start, i, lenient); f != nil {
 			return nil, nil, 0, f
 		}
@@ -122,9 +122,6 @@ func field(b []byte, i int, lenient bool) (name, value []byte, next int, f *faul
 
 // colonAt deals with a field name, b[start:i], that has no colon behind it.
 func colonAt(b []byte, start, i int, lenient bool) (int, *fault) {
-	if i == len(b) {
-		return 0, faultNoColon
-	}
 	switch c := b[i]; {
 	case i == start && isSpace(c):
 		return 0, faultObsFold
@@ -134,10 +131,10 @@ func colonAt(b []byte, start, i int, lenient bool) (int, *fault) {
 		}
 		return 0, faultNoColon
 	case i > start && isSpace(c):
-		for i < len(b) && isSpace(b[i]) {
+		for isSpace(b[i]) {
 			i++
 		}
-		if i == len(b) || b[i] != ':' {
+		if b[i] != ':' {
 			return 0, faultHeaderName
 		}
 		if !lenient {

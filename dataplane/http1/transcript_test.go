@@ -117,6 +117,9 @@ func requestTranscript(l *Limits, pieces ...[]byte) (t transcript, rest []byte) 
 		case err != nil:
 			failure = err
 			t.fault(err, message.Client)
+			if p.KeepAlive() || !p.Started() {
+				t = append(t, "the connection goes on")
+			}
 			return n, true
 		case ev == None:
 			return n, false
