@@ -222,7 +222,42 @@ func (c *clientEnd) Write(p []byte) (int, error) {
 
 func (c *clientEnd) Close() error                     { return nil }
 func (c *clientEnd) LocalAddr() net.Addr              { return nil }
-func (c *clientEnd) RemoteAddr() net.Addr             { return nil }
+func (c *clientEnd) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 func (c *clientEnd) SetDeadline(time.Time) error      { return nil }
 func (c *clientEnd) SetReadDeadline(time.Time) error  { return nil }
 func (c *clientEnd) SetWriteDeadline(time.Time) error { return nil }
+
+// open returns an open session and its client.
+func open(t testing.TB, sock *Socket, cfg *tls.Config) (*link, *tls.Conn) {
+	t.Helper()
+	l := newLink(t, sock)
+	c, err := l.shake(cfg)
+	if err == nil {
+		err = l.handshake
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, c
+}
+
+// silent is the carrier of a session whose output nobody wants.
+type silent struct{}
+
+func (silent) Post(func())      {}
+func (silent) WriteWire([]byte) {}
+func (silent) Handshaken(error) {}
+
+// records has a client encrypt n pieces of size bytes, and returns each piece's
+// ciphertext.
+func records(l *link, c *tls.Conn, n, size int) [][]byte {
+	p := make([]byte, size)
+	out := make([][]byte, n)
+	for i := range out {
+		l.toServer = nil
+		c.Write(p)
+		out[i] = l.toServer
+	}
+	l.toServer = nil
+	return out
+}

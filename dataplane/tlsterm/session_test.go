@@ -567,7 +567,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// A client of flesh and blood, over net/http: many connections over one loop.
+// Many connections share one loop.
 func TestManyClients(t *testing.T) {
 	ca := newAuthority(t)
 	sock := newSocket(t, ca.issue(t, "ecdsa", "a", tomorrow(), "www.example.com"))

@@ -147,22 +147,19 @@ func (g *generation) host(serverName string) (*host, error) {
 	return h, nil
 }
 
+// lookup is host for a name in lower case; nil when nobody serves it.
 func (g *generation) lookup(name string) *host {
-	if len(name) <= maxServerName { // the loop below is quadratic
-		if h := g.hosts[name]; h != nil && name != "" && name[0] != '*' {
-			return h
-		}
-		for rest := name; ; {
-			dot := strings.IndexByte(rest, '.')
-			if dot < 0 {
-				break
+	if h := g.hosts[name]; h != nil {
+		return h
+	}
+	if len(name) <= maxServerName { // the loop is quadratic
+		for i := 1; i < len(name); i++ {
+			if name[i] != '.' {
+				continue
 			}
-			if dot > 0 || len(rest) < len(name) {
-				if h := g.hosts["*"+rest[dot:]]; h != nil {
-					return h
-				}
+			if h := g.hosts["*"+name[i:]]; h != nil {
+				return h
 			}
-			rest = rest[dot+1:]
 		}
 	}
 	return g.hosts[""]
