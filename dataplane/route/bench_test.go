@@ -189,31 +189,55 @@ func (t *tape) field() []byte {
 	return f
 }
 
-// BenchmarkUpdate replaces one route of many.
+// BenchmarkUpdate replaces one route of many: of many hosts, of one host, of
+// one path.
 func BenchmarkUpdate(b *testing.B) {
 	for _, n := range bulkSizes {
-		b.Run(fmt.Sprintf("routes=%d", n), func(b *testing.B) {
-			table, s := bulkTable(b, n)
-			routes := s.Listeners[0].Routes
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				b.StopTimer() // what the compiler does
-				at := i * 7919 % n
-				replaced := *routes[at]
-				routes = append([]*ir.Route(nil), routes...)
-				routes[at] = &replaced
-				l := *s.Listeners[0]
-				l.Routes = routes
-				next := &ir.Socket{Name: s.Name, Listeners: []*ir.Listener{&l}}
-				i++
-				b.StartTimer()
-				var err error
-				if table, err = table.Update([]*ir.Socket{next}, nil); err != nil {
-					b.Fatal(err)
-				}
+		oneHost := bulkSorted(n)
+		for _, r := range oneHost.Listeners[0].Routes {
+			r.Hostnames = []string{"shop.example.com"}
+			for _, m := range r.Rules[0].Matches {
+				m.Path.Value = "/" + r.Name + m.Path.Value
 			}
-		})
+		}
+		onePath := bulkSorted(n)
+		for _, r := range onePath.Listeners[0].Routes {
+			r.Hostnames = oneHost.Listeners[0].Routes[0].Hostnames
+			for _, m := range r.Rules[0].Matches {
+				m.Path = ir.PathMatch{Kind: ir.MatchPrefix, Value: "/"}
+			}
+		}
+		for _, bench := range []struct {
+			name   string
+			socket *ir.Socket
+		}{{"hosts", bulkSorted(n)}, {"oneHost", oneHost}, {"onePath", onePath}} {
+			b.Run(fmt.Sprintf("routes=%d/%s", n, bench.name), func(b *testing.B) { benchmarkUpdate(b, bench.socket) })
+		}
+	}
+}
+
+func benchmarkUpdate(b *testing.B, s *ir.Socket) {
+	table, err := New([]*ir.Socket{s}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	routes := s.Listeners[0].Routes
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		b.StopTimer() // what the compiler does
+		at := i * 7919 % len(routes)
+		replaced := *routes[at]
+		routes = append([]*ir.Route(nil), routes...)
+		routes[at] = &replaced
+		l := *s.Listeners[0]
+		l.Routes = routes
+		next := &ir.Socket{Name: s.Name, Listeners: []*ir.Listener{&l}}
+		i++
+		b.StartTimer()
+		if table, err = table.Update([]*ir.Socket{next}, nil); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -46,6 +46,7 @@ func (u *update) apply(c *change) {
 		next := &host{name: name}
 		if old := hosts.get(u.seed, name); old != nil {
 			*next = *old
+			next.name = name
 		}
 		u.applyHost(next, e)
 		if next.empty() {

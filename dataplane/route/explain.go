@@ -248,10 +248,7 @@ func near(s *Socket, chosen *Listener, name []byte, req *message.Request) []Step
 			step := found.at
 			step.Outcome, step.Reason = Near, "the hostname does not match"
 			if asked[h] {
-				step.Reason = "the listener's hostname is less specific than the chosen one's"
-				if chosen == nil {
-					step.Reason = "the listener's hostname does not match"
-				}
+				step.Reason = "another listener's hostname is more specific"
 			}
 			steps = append(steps, step)
 		})

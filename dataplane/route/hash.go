@@ -40,8 +40,10 @@ func (h *hash[V]) get(seed maphash.Seed, key []byte) (value V, ok bool) {
 	if h.len == 0 {
 		return value, false
 	}
-	sum := maphash.Bytes(seed, key)
-	n := &h.root
+	return h.root.get(maphash.Bytes(seed, key), key)
+}
+
+func (n *hashNode[V]) get(sum uint64, key []byte) (value V, ok bool) {
 	for bits := sum; n.kids != nil; bits >>= hashBits {
 		n = &n.kids[bits%hashFan]
 	}
@@ -61,22 +63,28 @@ func (h *hash[V]) get(seed maphash.Seed, key []byte) (value V, ok bool) {
 
 // set sets the value of key on behalf of the transaction owner.
 func (h *hash[V]) set(owner uint64, seed maphash.Seed, key string, value V) {
-	sum := maphash.String(seed, key)
-	n, level := &h.root, 0
+	if h.root.set(owner, maphash.String(seed, key), key, value) {
+		h.len++
+	}
+}
+
+// set tells whether the key is new.
+func (n *hashNode[V]) set(owner, sum uint64, key string, value V) bool {
+	level := 0
 	for n.own(owner); n.kids != nil; n.own(owner) {
 		n = &n.kids[sum>>(level*hashBits)%hashFan]
 		level++
 	}
 	for i := range n.entries {
 		if e := &n.entries[i]; e.hash == sum && e.key == key {
-			e.value = value
-			return
+			e.key, e.value = key, value // the old key's memory may be a whole file's
+			return false
 		}
 	}
-	h.len++
 	n.entries = append(n.entries, hashEntry[V]{hash: sum, key: key, value: value})
 	n.split(owner, level)
 	n.tag()
+	return true
 }
 
 // tag brings tags up to date with entries.

@@ -179,8 +179,11 @@ func naiveValues(conditions []ir.ValueMatch, fold bool, get func(name string) (s
 }
 
 func naiveRegex(expr, s string) bool {
-	re := regexp.MustCompile(expr)
-	re.Longest()
+	re, ok := compiledRegexes[expr]
+	if !ok {
+		re = regexp.MustCompile(expr)
+		re.Longest()
+	}
 	// The leftmost-longest match is all of s when any match is.
 	at := re.FindStringIndex(s)
 	return at != nil && at[0] == 0 && at[1] == len(s)
@@ -216,6 +219,17 @@ var (
 	someValues    = []string{"1", "2", "1, 2", ""}
 	someRegexes   = []string{"/a.*", "/(a|b)/b", "[^b]*", "/a/b|/ab", "/A?", "(?i)/a", ".+", "1|2", "1.*"}
 )
+
+// compiledRegexes holds someRegexes, compiled for naiveRegex.
+var compiledRegexes = func() map[string]*regexp.Regexp {
+	compiled := map[string]*regexp.Regexp{}
+	for _, expr := range someRegexes {
+		re := regexp.MustCompile(expr)
+		re.Longest()
+		compiled[expr] = re
+	}
+	return compiled
+}()
 
 func randomPath(choose chooser) string {
 	path := ""
@@ -377,7 +391,7 @@ func headerText(req *message.Request) string {
 
 func TestLookupIsTheOracles(t *testing.T) {
 	found := 0
-	for seed := range uint64(4000) {
+	for seed := range uint64(3000) {
 		choose := seeded(seed)
 		s := randomSocket(choose, "s")
 		table, err := New([]*ir.Socket{s}, nil)
@@ -392,7 +406,7 @@ func TestLookupIsTheOracles(t *testing.T) {
 			}
 		}
 	}
-	if found < 10_000 {
+	if found < 8_000 {
 		t.Errorf("only %d requests had a winner: the test tests little", found)
 	}
 }

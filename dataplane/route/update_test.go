@@ -85,7 +85,7 @@ func TestUpdateIsNew(t *testing.T) {
 		route            *ir.Route
 		rule             *ir.Rule
 	}
-	for seed := range uint64(40) {
+	for seed := range uint64(20) {
 		choose := seeded(seed)
 		bound := map[key]int{} // of the last table
 		calls := 0
@@ -220,4 +220,167 @@ func TestUpdateBranches(t *testing.T) {
 
 func sortRoutes(routes []*ir.Route) {
 	slices.SortFunc(routes, func(a, b *ir.Route) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// TestUpdateRefuses says that what can't be compiled is named, that nothing was
+// bound, and that the table goes on.
+func TestUpdateRefuses(t *testing.T) {
+	good := routeFor("ns/good", "-", rule("good", prefix("/good")))
+	bad := func(m *ir.Match) *ir.Socket {
+		r := routeFor("ns/bad", "-", rule("fine", prefix("/")), rule("", prefix("/a"), m))
+		r.Rules[1].Index = 7
+		return socketOf(listenerFor("ns/gw/http", "", good, r))
+	}
+	other := routeFor("ns/other", "-", rule("other", prefix("/other")))
+	tests := []struct {
+		name    string
+		sockets []*ir.Socket
+		want    []string
+	}{
+		{"path regex", []*ir.Socket{bad(regex("["))}, []string{"socket s", "listener ns/gw/http", "route ns/bad", "rule 7", "match 1", "path", "missing closing ]"}},
+		{"regex that only wrapping would close", []*ir.Socket{bad(regex("a)|(b"))}, []string{"rule 7: match 1", "unexpected )"}},
+		{"header regex", []*ir.Socket{bad(with(prefix("/"), "X-V: ~*"))}, []string{"rule 7: match 1: header X-V", "missing argument"}},
+		{"query regex", []*ir.Socket{bad(with(prefix("/"), "?v=~("))}, []string{"rule 7: match 1: query parameter v", "missing closing )"}},
+		{"unknown path kind", []*ir.Socket{bad(&ir.Match{Path: ir.PathMatch{Value: "/"}})}, []string{"rule 7: match 1: path", "kind 0"}},
+		{"unknown value kind", []*ir.Socket{bad(&ir.Match{Path: prefix("/").Path, Headers: []ir.ValueMatch{{Name: "H", Kind: ir.MatchPrefix}}})}, []string{"header H", "kind 2"}},
+		{"relative path", []*ir.Socket{bad(exact("a"))}, []string{`path "a"`, "slash"}},
+		{"asterisk", []*ir.Socket{bad(exact("*"))}, []string{`path "*"`, "slash"}},
+		{"dot segment", []*ir.Socket{bad(exact("/a/../b"))}, []string{`path "/a/../b"`, `want "/b"`}},
+		{"escape", []*ir.Socket{bad(prefix("/%zz"))}, []string{"path_bad_escape"}},
+		{"no matches", []*ir.Socket{socketOf(listenerFor("l", "", routeFor("ns/bad", "-", rule("empty"))))}, []string{"listener l: route ns/bad: rule 0", "no matches"}},
+		{"one socket twice", []*ir.Socket{socketOf(), socketOf()}, []string{"socket s", "twice"}},
+		{"one listener twice", []*ir.Socket{socketOf(listenerFor("l", "a"), listenerFor("l", "b"))}, []string{"socket s: listener l", "twice"}},
+		{"one hostname twice", []*ir.Socket{socketOf(listenerFor("l", "a"), listenerFor("m", "a"))}, []string{"listener m", "same hostname"}},
+		{"hostname of one that stays", []*ir.Socket{{Name: "s", Listeners: []*ir.Listener{nil, listenerFor("z", "")}}}, []string{"listener z", "same hostname"}},
+		{"unsorted routes", []*ir.Socket{{Name: "s", Listeners: []*ir.Listener{{Name: "l", Routes: []*ir.Route{other, good}}}}}, []string{"listener l: route ns/other", "not sorted"}},
+		{"one route twice", []*ir.Socket{{Name: "s", Listeners: []*ir.Listener{{Name: "l", Routes: []*ir.Route{good, good}}}}}, []string{"listener l: route ns/good", "not sorted"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			stays := listenerFor("ns/gw/http", "", good)
+			table := newTable(t, socketOf(stays))
+			for _, s := range test.sockets {
+				if len(s.Listeners) > 0 && s.Listeners[0] == nil {
+					s.Listeners[0] = stays
+				}
+			}
+			before := dump(table)
+			next, err := table.Update(test.sockets, func(*ir.Socket, *ir.Listener, *ir.Route, *ir.Rule) any {
+				t.Error("a rule was bound")
+				return nil
+			})
+			if err == nil || next != nil {
+				t.Fatalf("got %v, %v", next, err)
+			}
+			for _, part := range test.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not say %q", err, part)
+				}
+			}
+			if dump(table) != before {
+				t.Error("the table changed")
+			}
+			next, err = table.Update([]*ir.Socket{socketOf(listenerFor("ns/gw/http", "", good, other))}, nil)
+			if err != nil || ask(t, next, request("GET http://h/other")) != "other" || ask(t, next, request("GET http://h/good")) != "good" {
+				t.Errorf("the update after the refused one: %v", err)
+			}
+		})
+	}
+}
+
+// TestUpdateShares says that what did not change is not made again.
+func TestUpdateShares(t *testing.T) {
+	s := bulkSorted(2_000) // 20 hosts
+	l := s.Listeners[0]
+	other := &ir.Socket{Name: "other"}
+	before, err := New([]*ir.Socket{s, other}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := slices.Clone(l.Routes)
+	replaced := *changed[5]
+	changed[5] = &replaced
+	calls := 0
+	next := &ir.Socket{Name: s.Name, Listeners: []*ir.Listener{{Name: l.Name, Routes: changed}}}
+	after, err := before.Update([]*ir.Socket{next, other}, func(_ *ir.Socket, _ *ir.Listener, r *ir.Route, _ *ir.Rule) any {
+		calls++
+		if r != &replaced {
+			t.Errorf("%s was bound again", r.Name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if calls != 1 {
+		t.Errorf("%d rules were bound, want 1", calls)
+	}
+	if before.Socket("other") != after.Socket("other") {
+		t.Error("a socket that did not change was made again")
+	}
+	seen := map[*host]bool{}
+	before.Socket(s.Name).listeners[0].hosts.each(func(h *host) { seen[h] = true })
+	fresh := 0
+	after.Socket(s.Name).listeners[0].hosts.each(func(h *host) {
+		if !seen[h] {
+			fresh++
+		}
+	})
+	if len(seen) != 20 || fresh != 1 {
+		t.Errorf("%d of %d hosts were made again, want 1", fresh, len(seen))
+	}
+	same, err := after.Update([]*ir.Socket{next, other}, nil)
+	if err != nil || same.Socket(s.Name) != after.Socket(s.Name) {
+		t.Errorf("an update without a change makes the socket again: %v", err)
+	}
+	// A listener that changed only in itself keeps its routes as they are.
+	renewed := *next.Listeners[0]
+	renewed.TLS = &ir.TLS{}
+	same, err = after.Update([]*ir.Socket{{Name: s.Name, Listeners: []*ir.Listener{&renewed}}}, func(*ir.Socket, *ir.Listener, *ir.Route, *ir.Rule) any {
+		t.Error("a rule was bound again")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := same.Socket(s.Name).Listener([]byte("h")).IR(); got != &renewed {
+		t.Error("the listener is still the old one")
+	}
+	if same.Socket("other") != nil {
+		t.Error("a socket that is gone is still there")
+	}
+}
+
+// TestUpdateManyOfOnePath changes routes that all lead to one path.
+func TestUpdateManyOfOnePath(t *testing.T) {
+	const n = 2_000
+	l := &ir.Listener{Name: "l"}
+	for i := range n {
+		name := fmt.Sprintf("ns/%05d", i)
+		l.Routes = append(l.Routes, routeFor(name, "-", rule(name, with(prefix("/"), fmt.Sprintf("H: %d", i)))))
+	}
+	table := newTable(t, socketOf(l))
+	next := &ir.Listener{Name: "l"}
+	for i, r := range l.Routes {
+		switch i % 3 {
+		case 0:
+			replaced := *r
+			next.Routes = append(next.Routes, &replaced)
+		case 1:
+			next.Routes = append(next.Routes, r)
+		}
+	}
+	after, err := table.Update([]*ir.Socket{socketOf(next)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		want := fmt.Sprintf("ns/%05d", i)
+		if i%3 == 2 {
+			want = "-"
+		}
+		if got := ask(t, after, request("GET http://h/x", fmt.Sprintf("H: %d", i))); got != want {
+			t.Fatalf("H: %d is served by %q, want %q", i, got, want)
+		}
+	}
 }
