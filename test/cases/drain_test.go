@@ -71,7 +71,7 @@ func TestDrain(t *testing.T) {
 			<-arrived
 		}
 		ended := g.terminate(t)
-		idle.wantClosed() // at once
+		idle.wantClosed()                      // at once
 		eventually(t, patience, func() error { // nobody new is accepted
 			c, err := tryDial(g.addr)
 			if err != nil {

@@ -1,0 +1,156 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// held tells how many connections are open.
+type held struct {
+	Open       int64  `json:"open"`
+	Errors     int64  `json:"errors"`
+	FirstError string `json:"first_error,omitempty"`
+}
+
+// runIdle opens connections, makes one request on each, reports, and keeps them
+// until standard input ends. Then it reports how many are still open.
+func runIdle(args []string) error {
+	fs := flag.NewFlagSet("idle", flag.ExitOnError)
+	addr := fs.String("addr", "127.0.0.1:8080", "proxy's address")
+	host := fs.String("host", "bench.example", "SNI and Host field")
+	conns := fs.Int("conns", 9000, "connections")
+	useTLS := fs.Bool("tls", false, "with TLS")
+	fs.Parse(args)
+
+	var mu sync.Mutex
+	var res held
+	var open []net.Conn
+	var wg sync.WaitGroup
+	var left atomic.Int64
+	left.Store(int64(*conns))
+	for range 32 {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				c, err := openIdle(*addr, *host, *useTLS)
+				mu.Lock()
+				if err != nil {
+					res.Errors++
+					res.FirstError = err.Error()
+				} else {
+					open = append(open, c)
+					res.Open++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if err := report(res); err != nil {
+		return err
+	}
+	io.Copy(io.Discard, os.Stdin)
+	for _, c := range open {
+		raw := c
+		if t, ok := c.(*tls.Conn); ok {
+			raw = t.NetConn()
+		}
+		raw.SetReadDeadline(time.Now().Add(time.Millisecond / 4))
+		var ne net.Error
+		if _, err := raw.Read(make([]byte, 1)); err != nil && !(errors.As(err, &ne) && ne.Timeout()) {
+			res.Open--
+		}
+	}
+	return report(res)
+}
+
+func openIdle(addr, host string, useTLS bool) (net.Conn, error) {
+	raw, err := net.DialTimeout("tcp", addr, 10*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	raw.SetDeadline(time.Now().Add(20 * time.Second))
+	c := raw
+	if useTLS {
+		c = tls.Client(raw, &tls.Config{ServerName: host, InsecureSkipVerify: true})
+	}
+	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n"); err != nil {
+		return nil, err
+	}
+	resp, err := http.ReadResponse(bufio.NewReaderSize(c, 2048), nil)
+	if err != nil {
+		return nil, err
+	}
+	io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || resp.Close {
+		return nil, fmt.Errorf("status %s, close %v", resp.Status, resp.Close)
+	}
+	return c, nil
+}
+
+// runHold keeps a number of requests under way to a backend that hangs: one
+// that is refused is sent again a second later. It ends with standard input.
+func runHold(args []string) error {
+	fs := flag.NewFlagSet("hold", flag.ExitOnError)
+	addr := fs.String("addr", "127.0.0.1:8080", "proxy's address")
+	host := fs.String("host", "bench.example", "Host field")
+	path := fs.String("path", "/hung", "path of the request")
+	conns := fs.Int("conns", 5000, "requests at once")
+	fs.Parse(args)
+
+	var sent, refused, failed atomic.Int64
+	for range *conns {
+		go func() {
+			for {
+				c, err := net.DialTimeout("tcp", *addr, 10*time.Second)
+				if err != nil {
+					failed.Add(1)
+					time.Sleep(time.Second)
+					continue
+				}
+				io.WriteString(c, "GET "+*path+" HTTP/1.1\r\nHost: "+*host+"\r\n\r\n")
+				sent.Add(1)
+				br := bufio.NewReaderSize(c, 1024)
+				for { // until the answers end, or the connection
+					resp, err := http.ReadResponse(br, nil)
+					if err != nil {
+						failed.Add(1)
+						break
+					}
+					io.Copy(io.Discard, resp.Body)
+					resp.Body.Close()
+					refused.Add(1)
+					time.Sleep(time.Second)
+					if resp.Close {
+						break
+					}
+					io.WriteString(c, "GET "+*path+" HTTP/1.1\r\nHost: "+*host+"\r\n\r\n")
+				}
+				c.Close()
+			}
+		}()
+	}
+	for sent.Load()+failed.Load() < int64(*conns) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	counts := func() map[string]int64 {
+		return map[string]int64{"sent": sent.Load(), "refused": refused.Load(), "failed": failed.Load()}
+	}
+	if err := report(counts()); err != nil {
+		return err
+	}
+	io.Copy(io.Discard, os.Stdin)
+	return report(counts())
+}

@@ -1,0 +1,98 @@
+//go:build linux
+
+package main
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// loop is an open loop against a handler.
+func loop(t *testing.T, h http.HandlerFunc, interval time.Duration) *openLoop {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	addr := netip.MustParseAddrPort(s.Listener.Addr().(*net.TCPAddr).String())
+	return &openLoop{
+		addr:     &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()},
+		request:  []byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+		interval: interval,
+	}
+}
+
+func TestOpenLoopKeepsItsRate(t *testing.T) {
+	var got atomic.Int64
+	l := loop(t, func(w http.ResponseWriter, _ *http.Request) {
+		got.Add(1)
+		w.Write([]byte("hello"))
+	}, 2*time.Millisecond)
+	if err := l.run(4, 100*time.Millisecond, 500*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if l.latency.count+l.unsent < 249 || l.latency.count+l.unsent > 251 || l.errors > 0 {
+		t.Errorf("%d answers counted, %d unsent, %d errors; want 250 in all", l.latency.count, l.unsent, l.errors)
+	}
+	if n := got.Load(); n < int64(l.latency.count)+49 {
+		t.Errorf("the server got %d requests, want 50 more for the warm-up", n)
+	}
+}
+
+// A pause of the server is charged to each request that was due meanwhile, not
+// to the one per connection that noticed it.
+func TestOpenLoopCountsDelayedRequests(t *testing.T) {
+	begin := time.Now()
+	l := loop(t, func(w http.ResponseWriter, _ *http.Request) {
+		if since := time.Since(begin); since > 200*time.Millisecond && since < 400*time.Millisecond {
+			time.Sleep(400*time.Millisecond - since)
+		}
+	}, time.Millisecond)
+	if err := l.run(2, 0, 800*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if p := l.latency.quantile(0.9); p < 50*time.Millisecond {
+		t.Errorf("the 90th percentile is %v, though a quarter of the requests fell due in a pause of 200ms", p)
+	}
+}
+
+func TestOpenLoopCountsErrors(t *testing.T) {
+	var n atomic.Int64
+	l := loop(t, func(w http.ResponseWriter, _ *http.Request) {
+		switch n.Add(1) % 4 {
+		case 0:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case 1:
+			c, _, _ := w.(http.Hijacker).Hijack()
+			c.Close()
+		}
+	}, 5*time.Millisecond)
+	if err := l.run(2, 0, 500*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if l.errors < 45 || l.errors > 55 || l.latency.count < 45 {
+		t.Errorf("%d errors and %d answers of 100 requests, want half of each", l.errors, l.latency.count)
+	}
+}
+
+func TestParseHead(t *testing.T) {
+	for head, want := range map[string]struct {
+		length int
+		bad    bool
+	}{
+		"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n":    {12, false},
+		"HTTP/1.1 200 OK\r\ncontent-length:7 \r\nX: y": {7, false},
+		"HTTP/1.1 503 No\r\nContent-Length: 3\r\n":     {3, true},
+		"HTTP/1.1 200 OK\r\n":                          {0, true},
+		"HTTP/1.1 200 OK\r\nContent-Length: x\r\n":     {0, true},
+	} {
+		if length, bad := parseHead([]byte(head)); length != want.length || bad != want.bad {
+			t.Errorf("%q: %d, %v; want %d, %v", head, length, bad, want.length, want.bad)
+		}
+	}
+}
