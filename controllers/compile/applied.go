@@ -87,6 +87,9 @@ func (a *outcome) refused() {
 func (a *outcome) lostAddresses() []netip.Addr {
 	var lost []netip.Addr
 	for _, b := range a.gateway.addresses {
+		if !b.spec && len(a.gateway.addresses) > 1 {
+			continue // a family that this host does not have, asked for by nobody
+		}
 		for _, names := range a.gateway.sockets {
 			for _, name := range names {
 				ap, err := netip.ParseAddrPort(name)
@@ -189,15 +192,19 @@ func hint(name string, err error) string {
 	if ap, perr := netip.ParseAddrPort(name); perr == nil {
 		port = ap.Port()
 	}
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Sprintf("%v; stop what listens there (ss -ltnp 'sport = :%d' shows it), or use another port", err, port)
-	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return fmt.Sprintf("%v; ports below 1024 need root or CAP_NET_BIND_SERVICE", err)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Sprintf("%v; this host does not have the address", err)
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return fmt.Sprintf("%v; raise the limit of open files", err)
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return err.Error()
 	}
-	return err.Error()
+	switch errno {
+	case syscall.EADDRINUSE:
+		return fmt.Sprintf("%v; stop what listens there (ss -ltnp 'sport = :%d' shows it), or use another port", errno, port)
+	case syscall.EACCES, syscall.EPERM:
+		return fmt.Sprintf("%v; ports below 1024 need root or CAP_NET_BIND_SERVICE", errno)
+	case syscall.EADDRNOTAVAIL:
+		return fmt.Sprintf("%v; this host does not have the address", errno)
+	case syscall.EMFILE, syscall.ENFILE:
+		return fmt.Sprintf("%v; raise the limit of open files", errno)
+	}
+	return errno.Error()
 }

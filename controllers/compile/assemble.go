@@ -20,6 +20,7 @@ func (g *gatewayState) open() {
 		}
 		for _, b := range g.addresses.bound {
 			l.sockets = append(l.sockets, netip.AddrPortFrom(b.addr, uint16(l.port)).String())
+			l.served = true
 		}
 	}
 }

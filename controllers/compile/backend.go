@@ -67,7 +67,7 @@ func (b *ruleBuilder) resolve(ref *gatewayv1.BackendObjectReference) (clusterKey
 	}
 	name := string(ref.Name)
 	if group != coreGroup || kind != kindService {
-		return bad(gatewayv1.RouteReasonInvalidKind, "kind %s of group %q is not supported; use a Service", kind, group)
+		return bad(gatewayv1.RouteReasonInvalidKind, "kind %s is not supported; use a Service", kindText((*gatewayv1.Group)(&group), gatewayv1.Kind(kind)))
 	}
 	// The grant comes before existence: without it nothing is said of the other
 	// namespace.

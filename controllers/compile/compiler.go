@@ -271,15 +271,9 @@ func (c *Compiler) attach() map[*listener][]*ir.Route {
 // compileClusters compiles the clusters that served routes use, as far as their
 // Services or endpoints changed.
 func (c *Compiler) compileClusters(r reader, ch changes) {
-	served := make(map[*listener]bool)
-	for _, g := range c.gateways {
-		for _, l := range g.listeners {
-			served[l.listener] = len(l.sockets) > 0
-		}
-	}
 	reorder := false
 	for _, st := range c.routes {
-		if !slices.ContainsFunc(st.attachments, func(a attachment) bool { return served[a.listener] }) {
+		if !slices.ContainsFunc(st.attachments, func(a attachment) bool { return a.listener.served }) {
 			continue
 		}
 		for _, k := range st.clusters {

@@ -28,11 +28,11 @@ func summary(is []issue) string {
 	var b strings.Builder
 	for i, x := range is {
 		if i == maxListed {
-			fmt.Fprintf(&b, "; and %d more", len(is)-i)
+			fmt.Fprintf(&b, ". And %d more", len(is)-i)
 			break
 		}
 		if i > 0 {
-			b.WriteString("; ")
+			b.WriteString(". ")
 		}
 		if x.field != "" {
 			b.WriteString(x.field)

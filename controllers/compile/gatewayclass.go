@@ -54,7 +54,7 @@ func (c *class) supportedVersion(found []string, gen int64) metav1.Condition {
 	for _, v := range found {
 		if v != apiVersion && !strings.HasPrefix(v, apiVersion+".") {
 			if v == "" {
-				v = "without a version"
+				v = "none"
 			}
 			foreign = append(foreign, v)
 		}
@@ -63,7 +63,7 @@ func (c *class) supportedVersion(found []string, gen int64) metav1.Condition {
 		return condition(gatewayv1.GatewayClassConditionStatusSupportedVersion, true, gatewayv1.GatewayClassReasonSupportedVersion, gen,
 			"Gateway API "+apiVersion+" is supported")
 	}
-	msg := fmt.Sprintf("The Gateway API CRDs are %s; Headgate knows %s and does its best. Install the CRDs of %s",
+	msg := fmt.Sprintf("The Gateway API CRDs have the versions %s; Headgate knows %s and does its best. Install the CRDs of %s",
 		strings.Join(foreign, ", "), apiVersion, apiVersion)
 	c.issues.add(Warning, "", string(gatewayv1.GatewayClassReasonUnsupportedVersion), msg)
 	return condition(gatewayv1.GatewayClassConditionStatusSupportedVersion, false, gatewayv1.GatewayClassReasonUnsupportedVersion, gen, msg)

@@ -25,6 +25,8 @@ func preciseFault(h string) string {
 		return "must have 1 to 253 characters"
 	case strings.ToLower(h) != h:
 		return "must be in lower case"
+	case strings.Contains(h, "*"):
+		return "must not have a wildcard"
 	case strings.Contains(h, ":"):
 		return "must not have a port"
 	case strings.HasSuffix(h, "."):

@@ -20,7 +20,7 @@ func (b *ruleBuilder) match(spec *gatewayv1.HTTPRouteMatch, field string) *ir.Ma
 			gatewayv1.HTTPMethodTrace, gatewayv1.HTTPMethodPatch:
 			m.Method = string(*spec.Method)
 		default:
-			b.unsupported(field+".method", "method %q is unknown", *spec.Method)
+			b.unsupported(field+".method", "method %q is unknown; methods are in upper case", *spec.Method)
 		}
 	}
 	seen := make(map[string]bool)

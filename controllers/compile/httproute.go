@@ -162,7 +162,7 @@ func (st *routeState) attach(r *reader, hr *gatewayv1.HTTPRoute, p ourParent, ho
 		}
 	}
 	if len(named) == 0 {
-		return fail(gatewayv1.RouteReasonNoMatchingParent, p.field, fmt.Sprintf("Gateway %s has no listener %s", p.gateway, wanted(p.ref)))
+		return fail(gatewayv1.RouteReasonNoMatchingParent, p.field, fmt.Sprintf("Gateway %s has no listener %s; it has %s", p.gateway, wanted(p.ref), available(p.listeners)))
 	}
 	wrongKind := true
 	for _, l := range named {
@@ -197,7 +197,7 @@ func (st *routeState) attach(r *reader, hr *gatewayv1.HTTPRoute, p ourParent, ho
 			fmt.Sprintf("Gateway %s: no hostname of the route fits %s", p.gateway, hostnamesOf(allowed)))
 	}
 	cs := []metav1.Condition{
-		condition(gatewayv1.RouteConditionAccepted, true, gatewayv1.RouteReasonAccepted, gen, "Attached to "+titles(on)),
+		condition(gatewayv1.RouteConditionAccepted, true, gatewayv1.RouteReasonAccepted, gen, attachedTo(on)),
 		rules.resolvedRefs(gen),
 	}
 	if len(rules.dropped) > 0 {
@@ -235,6 +235,20 @@ func intersections(hosts []string, listener string) []string {
 	return slices.Compact(out)
 }
 
+// attachedTo says where a route is, and where that is of no use yet.
+func attachedTo(on []*listener) string {
+	var idle []string
+	for _, l := range on {
+		if !l.served {
+			idle = append(idle, string(l.name))
+		}
+	}
+	if len(idle) == 0 {
+		return "Attached to " + titles(on)
+	}
+	return fmt.Sprintf("Attached to %s; not served: %s, see the Gateway's status", titles(on), listed(idle))
+}
+
 func wanted(ref gatewayv1.ParentReference) string {
 	var parts []string
 	if ref.SectionName != nil && *ref.SectionName != "" {
@@ -244,6 +258,14 @@ func wanted(ref gatewayv1.ParentReference) string {
 		parts = append(parts, fmt.Sprintf("on port %d", *ref.Port))
 	}
 	return strings.Join(parts, " ")
+}
+
+func available(ls []*listener) string {
+	names := make([]string, len(ls))
+	for i, l := range ls {
+		names[i] = fmt.Sprintf("%s on port %d", l.name, l.port)
+	}
+	return listed(names)
 }
 
 func titles(ls []*listener) string {

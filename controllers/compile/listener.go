@@ -25,6 +25,7 @@ type listener struct {
 	httpRoutes bool // HTTPRoutes may attach
 	from       gatewayv1.FromNamespaces
 	selector   labels.Selector // set for NamespacesFromSelector
+	served     bool            // it has a socket
 }
 
 // id is the listener's name in the snapshot.
@@ -74,6 +75,7 @@ type listenerState struct {
 	overlaps []string // listeners on the same port with overlapping hostnames
 	tls      *ir.TLS
 	certs    []Certificate
+	wanted   int      // distinct certificates that the spec names
 	sockets  []string // names of its sockets in the snapshot
 }
 
@@ -167,7 +169,7 @@ func (l *listenerState) allowRoutes(spec *gatewayv1.Listener) {
 			continue
 		}
 		l.refs.add(Error, fmt.Sprintf("%s.allowedRoutes.kinds[%d]", l.field, i), string(gatewayv1.ListenerReasonInvalidRouteKinds),
-			fmt.Sprintf("kind %s is not supported with protocol %s; use HTTPRoute", k.Kind, spec.Protocol))
+			fmt.Sprintf("kind %s is not supported with protocol %s; use HTTPRoute", kindText(k.Group, k.Kind), spec.Protocol))
 	}
 }
 
@@ -188,6 +190,7 @@ func (c *Compiler) terminate(r *reader, gw *gatewayv1.Gateway, l *listenerState,
 	if len(spec.TLS.CertificateRefs) == 0 {
 		l.refuse("tls.certificateRefs", gatewayv1.ListenerReasonUnsupportedValue, "name at least one Secret")
 	}
+	l.wanted = len(spec.TLS.CertificateRefs)
 	for i := range spec.TLS.CertificateRefs {
 		c.certificateRef(r, l, fmt.Sprintf("%s.tls.certificateRefs[%d]", l.field, i), &spec.TLS.CertificateRefs[i])
 	}
@@ -235,7 +238,7 @@ func (c *Compiler) certificateRef(r *reader, l *listenerState, field string, ref
 		return
 	}
 	if group != coreGroup || kind != kindSecret {
-		bad(gatewayv1.ListenerReasonInvalidCertificateRef, "kind %s of group %q is not supported; use a Secret", kind, group)
+		bad(gatewayv1.ListenerReasonInvalidCertificateRef, "kind %s is not supported; use a Secret", kindText((*gatewayv1.Group)(&group), gatewayv1.Kind(kind)))
 		return
 	}
 	s := r.secret(namespace, name)
@@ -249,6 +252,7 @@ func (c *Compiler) certificateRef(r *reader, l *listenerState, field string, ref
 		return
 	}
 	if slices.ContainsFunc(l.tls.Certificates, func(have *ir.Certificate) bool { return have == cert.cert }) {
+		l.wanted--
 		l.warnings.add(Warning, field, "", fmt.Sprintf("Secret %s/%s is named twice", namespace, name))
 		return
 	}
@@ -305,7 +309,19 @@ func (l *listenerState) programmed(gatewayAccepted bool, gen int64) metav1.Condi
 	case l.tls != nil && len(l.tls.Certificates) == 0:
 		return no(gatewayv1.ListenerReasonInvalid, "There is no usable certificate: handshakes are refused")
 	}
-	return condition(gatewayv1.ListenerConditionProgrammed, true, gatewayv1.ListenerReasonProgrammed, gen, "The listener is served")
+	msg := "The listener is served"
+	if have := len(l.certs); l.tls != nil && have < l.wanted {
+		msg = fmt.Sprintf("The listener is served, with %d of %d certificates", have, l.wanted)
+	}
+	return condition(gatewayv1.ListenerConditionProgrammed, true, gatewayv1.ListenerReasonProgrammed, gen, msg)
+}
+
+// kindText names a kind, with its group unless that is the usual one.
+func kindText(group *gatewayv1.Group, kind gatewayv1.Kind) string {
+	if group == nil || *group == coreGroup || *group == gatewayv1.GroupName {
+		return string(kind)
+	}
+	return string(kind) + "." + string(*group)
 }
 
 // listed joins names and cuts the list short.

@@ -19,6 +19,9 @@ const (
 	maxFileSize = 32 << 20 // bytes of one file
 )
 
+// written starts the files that package status writes.
+const written = "# Written by Headgate."
+
 // tree is what one walk over the directory found.
 type tree struct {
 	files map[string]string // contents, by path
@@ -148,6 +151,8 @@ func (w *walker) file(path string) {
 		w.fail(path, err)
 	case len(data) > maxFileSize:
 		w.fail(path, fmt.Errorf("it has more than %d bytes", maxFileSize))
+	case strings.HasPrefix(string(data[:min(len(data), len(written))]), written):
+		// A status, wherever it was put: it says what objects came to.
 	default:
 		w.files[path] = string(data)
 	}
