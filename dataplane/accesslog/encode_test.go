@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +165,24 @@ func TestStamp(t *testing.T) {
 		}
 		if w.setStamp(now); string(w.stamp) != c.want {
 			t.Errorf("%s is written %s", c.now, w.stamp)
+		}
+	}
+}
+
+// Every field is in the documentation.
+func TestFieldsAreDocumented(t *testing.T) {
+	const document = "../../docs/access-log.md"
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(appendLine(nil, []byte("2026-01-02T03:04:05.006Z"), full()), &fields); err != nil {
+		t.Fatal(err)
+	}
+	for name := range fields {
+		if !bytes.Contains(text, []byte("`"+name+"`")) {
+			t.Errorf("%s does not have `%s`", document, name)
 		}
 	}
 }

@@ -1,0 +1,62 @@
+# Headgate. `make help` lists the targets.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+MAKEFLAGS   += --no-builtin-rules
+
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FUZZTIME ?= 1m
+SAMPLES  ?= config/samples
+ECHO     ?= 127.0.0.1:18080
+
+# The version comes by -ldflags: stamping by the go command would fail where the
+# checkout belongs to another user.
+BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
+LINT  := bin/golangci-lint
+
+.PHONY: help
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/headgate.
+	$(BUILD) -ldflags "-s -w -X main.version=$(VERSION)" -o bin/headgate ./cmd/headgate
+
+.PHONY: run
+run: build ## Build and serve the samples, with a backend that echoes; prints what to try.
+	bin/headgate serve $(SAMPLES) --with-echo $(ECHO)
+
+# The whole suite as it is, then what runs concurrently under the race detector.
+# What is linted is not vetted again.
+.PHONY: test
+test: ## Run all tests that need no root.
+	@{ status=0; \
+	   go test -vet=off -json ./... || status=1; \
+	   go test -vet=off -race -json ./controllers/... ./dataplane/... || status=1; \
+	   exit $$status; } | go run ./test/report
+
+.PHONY: lint
+lint: $(LINT) ## Run the linters of .golangci.yml.
+	$(LINT) run
+
+# Built from source: pinned by test/tools, whatever is installed.
+$(LINT): test/tools/go.mod test/tools/go.sum
+	cd test/tools && $(BUILD) -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: verify
+verify: ## Check formatting, modules, and the rules of the house.
+	@files=$$(gofmt -l $$(find . -name '*.go' -not -path './bin/*')); \
+	  if [ -n "$$files" ]; then echo "not formatted by gofmt:"; echo "$$files"; exit 1; fi
+	go mod tidy -diff
+	go mod verify
+	go test -count=1 ./test/arch
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (1m), one after the other.
+	test/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: ## Run the micro-benchmarks, then the gateway beside other proxies.
+	go test -run '^$$' -bench . -benchmem ./dataplane/... ./controllers/...
+	go run ./test/bench

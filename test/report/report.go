@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// event is a line of test2json, or of the build's.
+type event struct {
+	Action     string
+	Package    string
+	ImportPath string // of a build
+	Test       string
+	Elapsed    float64
+	Output     string
+}
+
+// summary counts tests; a package that failed without a failed test counts as
+// one, so that a broken build or a crash is never "0 failed".
+type summary struct {
+	passed, failed, skipped int
+}
+
+func (s summary) good() bool { return s.failed == 0 && s.passed > 0 }
+
+// String returns the closing line.
+func (s summary) String() string {
+	line := fmt.Sprintf("%d passed, %d failed", s.passed, s.failed)
+	if s.skipped > 0 {
+		line += fmt.Sprintf(", %d skipped", s.skipped)
+	}
+	return line
+}
+
+// progress is what is known of a package under way.
+type progress struct {
+	output map[string][]string // by test; "" is the package's own
+	tests  int
+	failed int
+}
+
+// report prints what in tells to out and returns the counts.
+func report(in io.Reader, out io.Writer) (summary, error) {
+	var sum summary
+	running := make(map[string]*progress)
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadString('\n')
+		if strings.TrimSpace(line) != "" {
+			var e event
+			if json.Unmarshal([]byte(line), &e) != nil || e.Action == "" {
+				// Not test2json's: the go command itself complains.
+				if _, err := fmt.Fprintln(out, strings.TrimRight(line, "\r\n")); err != nil {
+					return sum, err
+				}
+			} else if err := sum.take(e, running, out); err != nil {
+				return sum, err
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return sum, err
+		}
+	}
+	for name := range running {
+		sum.failed++ // the run was cut off
+		if _, err := fmt.Fprintf(out, "FAIL  %s: no result\n", name); err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// take counts one event and prints what it ends.
+func (s *summary) take(e event, running map[string]*progress, out io.Writer) error {
+	if e.Action == "build-output" {
+		_, err := io.WriteString(out, e.Output)
+		return err
+	}
+	if e.Package == "" {
+		return nil // build-fail: the package's own fail follows
+	}
+	p := running[e.Package]
+	if p == nil {
+		p = &progress{output: make(map[string][]string)}
+		running[e.Package] = p
+	}
+	switch e.Action {
+	case "output":
+		p.output[e.Test] = append(p.output[e.Test], e.Output)
+		return nil
+	case "pass", "fail", "skip":
+	default:
+		return nil
+	}
+	if e.Test != "" {
+		return s.test(e, p, out)
+	}
+	delete(running, e.Package)
+	return s.pkg(e, p, out)
+}
+
+// test counts a test that ended.
+func (s *summary) test(e event, p *progress, out io.Writer) error {
+	p.tests++
+	output := strings.Join(p.output[e.Test], "")
+	delete(p.output, e.Test)
+	switch e.Action {
+	case "pass":
+		s.passed++
+		return nil
+	case "skip":
+		s.skipped++
+	case "fail":
+		s.failed++
+		p.failed++
+	}
+	_, err := fmt.Fprintf(out, "%s  %s %s\n%s", strings.ToUpper(e.Action), e.Package, e.Test, output)
+	return err
+}
+
+// pkg prints the line of a package that ended.
+func (s *summary) pkg(e event, p *progress, out io.Writer) error {
+	switch {
+	case e.Action == "fail":
+		if p.failed == 0 {
+			s.failed++
+		}
+		// What a crash left behind belongs to the test that ran.
+		for _, lines := range p.output {
+			if _, err := io.WriteString(out, strings.Join(lines, "")); err != nil {
+				return err
+			}
+		}
+		_, err := fmt.Fprintf(out, "FAIL  %s\n", e.Package)
+		return err
+	case p.tests == 0:
+		return nil // no test files
+	}
+	_, err := fmt.Fprintf(out, "ok    %s  %d tests, %.1f s\n", e.Package, p.tests, e.Elapsed)
+	return err
+}
