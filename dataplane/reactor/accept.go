@@ -31,11 +31,11 @@ type socket struct {
 	loop     *Loop
 	retry    Timer
 	delay    time.Duration // last back-off, 0 when the last accept went well
-	watched  bool          // registered with the poller
 
-	mu sync.Mutex // held while accepting, so that close can come from any goroutine
-	fd int        // -1 when closed
-	id int        // the descriptor; also after close
+	mu      sync.Mutex // held while accepting, so that close can come from any goroutine
+	fd      int        // -1 when closed
+	id      int        // the descriptor; also after close
+	watched bool       // registered with the poller
 }
 
 func newSocket(ln *Listener, l *Loop, fd int) *socket {
@@ -81,10 +81,17 @@ func (s *socket) watch() {
 func (s *socket) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.fd >= 0 {
-		closeFD(s.fd)
-		s.fd = -1
+	if s.fd < 0 {
+		return
 	}
+	if s.watched {
+		// Closing does not take it from the poller when File has made a
+		// duplicate: the poller would report it for ever.
+		_ = s.loop.poller.Delete(s.fd)
+		s.watched = false
+	}
+	closeFD(s.fd)
+	s.fd = -1
 }
 
 // forget makes the loop let go of a closed socket. It runs on the loop.

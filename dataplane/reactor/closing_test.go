@@ -15,7 +15,7 @@ import (
 // more than the kernel takes at once and the reader is slow.
 func TestCloseDelivers(t *testing.T) {
 	const total = 24 << 20
-	r := start(t, Options{CloseTimeout: 50 * time.Millisecond})
+	r := start(t, Options{CloseTimeout: 300 * time.Millisecond})
 	closed := make(chan error, 1)
 	ln := listenOn(t, r, func(*Loop, *Conn) Handler {
 		return &probe{
@@ -28,8 +28,8 @@ func TestCloseDelivers(t *testing.T) {
 	mustWrite(t, nc, []byte("x"))
 	// For several timeouts the reader is slow, but it does read.
 	n := int64(0)
-	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		k, err := io.CopyN(io.Discard, nc, 128<<10)
+	for end := time.Now().Add(700 * time.Millisecond); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		k, err := io.CopyN(io.Discard, nc, 256<<10)
 		if n += k; err != nil {
 			t.Fatalf("after %d bytes: %v", n, err)
 		}

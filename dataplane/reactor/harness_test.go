@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // patience is how long a test waits for what should happen at once.
@@ -170,4 +171,9 @@ func mustRead(t testing.TB, r io.Reader, n int) []byte {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// bytesOf returns the first n bytes of the memory at p.
+func bytesOf[T any](p *T, n uint32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(p)), n)
 }

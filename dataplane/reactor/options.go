@@ -66,7 +66,8 @@ type Options struct {
 	// Defaults 256 KiB and 64 KiB.
 	HighWater, LowWater int
 	// CloseTimeout is how long a closing connection may make no progress in
-	// delivering what was queued. Default 10 s.
+	// delivering what was queued. Default 30 s: the windows of slow readers open
+	// in steps.
 	CloseTimeout time.Duration
 	// Logger gets panics and accept errors. nil discards them.
 	Logger *zap.Logger
@@ -88,7 +89,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.LowWater = min(64<<10, o.HighWater/2)
 	}
 	if o.CloseTimeout == 0 {
-		o.CloseTimeout = 10 * time.Second
+		o.CloseTimeout = 30 * time.Second
 	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
