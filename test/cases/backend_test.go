@@ -369,3 +369,18 @@ func (b *backend) idleAfter(m mark) error {
 	}
 	return nil
 }
+
+// gate holds handlers back until it is opened, at the test's end at the latest.
+type gate struct {
+	ch   chan struct{}
+	once sync.Once
+}
+
+func newGate(t testing.TB) *gate {
+	g := &gate{ch: make(chan struct{})}
+	t.Cleanup(g.open)
+	return g
+}
+
+func (g *gate) wait() { <-g.ch }
+func (g *gate) open() { g.once.Do(func() { close(g.ch) }) }

@@ -57,7 +57,7 @@ func TestWeights(t *testing.T) {
 		refs("defaults", "{name: a, port: 80}, {name: b, port: 80}"),
 		route("omitted", "hostnames: [omitted]\nrules:\n- matches: [{path: {value: /}}]"),
 		route("empty", "hostnames: [empty]\nrules:\n- backendRefs: []"),
-		route("empty-with-modifier", "hostnames: [empty-with-modifier]\nrules:\n- filters: [{type: ResponseHeaderModifier, responseHeaderModifier: {set: [{name: X, value: y}]}}]"),
+		route("empty-with-modifier", "hostnames: [empty-with-modifier]\nrules:\n- filters: [{type: ResponseHeaderModifier, responseHeaderModifier: {set: [{name: X-A, value: b}]}}]"),
 	)
 	for _, host := range []string{"w0", "w0-w0", "omitted", "empty", "empty-with-modifier"} {
 		t.Run("B30/"+host, func(t *testing.T) {
@@ -200,9 +200,11 @@ func TestEndpoints(t *testing.T) {
 		})
 	})
 	t.Run("B31/leaves-while-busy", func(t *testing.T) { // what is under way is finished
-		release := make(chan struct{})
+		release := newGate(t)
 		two.set(func(u *upstreamConn, r *request) {
-			<-release
+			if r.target == "/busy" {
+				release.wait()
+			}
 			two.echo(u, r)
 		})
 		c := dial(t, g.addr)
@@ -216,7 +218,7 @@ func TestEndpoints(t *testing.T) {
 			}
 			return nil
 		})
-		close(release)
+		release.open()
 		if q := seen(t, c.response("GET")); q.target != "/busy" {
 			t.Errorf("got %q", q.raw)
 		}

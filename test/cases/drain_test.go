@@ -44,7 +44,7 @@ func TestDrain(t *testing.T) {
 	t.Run("drain/in-flight-finishes", func(t *testing.T) {
 		be := newBackend(t, "be")
 		g := start(t, options{args: []string{"--drain-timeout", "20s"}}, be.manifest(), simpleRoute("a", be))
-		release := make(chan struct{})
+		release := newGate(t)
 		arrived := make(chan struct{}, 10)
 		be.set(func(u *upstreamConn, r *request) {
 			if r.target == "/idle" {
@@ -54,12 +54,12 @@ func TestDrain(t *testing.T) {
 			if r.target == "/body" {
 				u.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
 				arrived <- struct{}{}
-				<-release
+				release.wait()
 				u.write("6\r\n world\r\n0\r\n\r\n")
 				return
 			}
 			arrived <- struct{}{}
-			<-release
+			release.wait()
 			be.echo(u, r)
 		})
 		idle, waiting, body, upload := dial(t, g.addr), dial(t, g.addr), dial(t, g.addr), dial(t, g.addr)
@@ -85,7 +85,7 @@ func TestDrain(t *testing.T) {
 			return nil
 		})
 		upload.send("world")
-		close(release)
+		release.open()
 		r := waiting.response("GET")
 		wantStatus(t, r, 200)
 		if !strings.EqualFold(r.get("Connection"), "close") {
@@ -135,9 +135,9 @@ func TestDrain(t *testing.T) {
 	t.Run("drain/not-ready", func(t *testing.T) { // a load balancer learns of it
 		be := newBackend(t, "be")
 		g := start(t, options{args: []string{"--drain-timeout", "20s"}}, be.manifest(), simpleRoute("a", be))
-		release := make(chan struct{})
+		release := newGate(t)
 		be.set(func(u *upstreamConn, r *request) {
-			<-release
+			release.wait()
 			be.echo(u, r)
 		})
 		c := dial(t, g.addr)
@@ -156,7 +156,7 @@ func TestDrain(t *testing.T) {
 			}
 			return nil
 		})
-		close(release)
+		release.open()
 		wantStatus(t, c.response("GET"), 200)
 		g.wantExit(t, ended, 5*time.Second)
 	})

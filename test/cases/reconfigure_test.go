@@ -106,7 +106,7 @@ rules:
 				}
 				r, err := readResponse(c.br, "GET")
 				if err != nil || r.status != 200 || r.err != nil {
-					t.Errorf("steady request: %v %+v", err, r)
+					t.Errorf("steady request: %v %q%q", err, r.raw, clip(r.body))
 					return
 				}
 				answers.Add(1)
@@ -223,7 +223,7 @@ rules:
 				}
 				r, err := readResponse(c.br, "GET")
 				if err != nil || r.err != nil || r.status != 200 {
-					t.Errorf("answer: %v %+v", err, r)
+					t.Errorf("answer: %v %q%q", err, r.raw, clip(r.body))
 					return
 				}
 				v := r.get("X-Version")
