@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -147,6 +148,11 @@ func (d *document) decode(data []byte, path string, check bool) {
 		d.faults = append(d.faults, fault{severity: severity, path: path, message: fmt.Sprintf(format, args...)})
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &h); err != nil {
+		if field, msg := strictField(plain(err)); field != "" {
+			path = join(path, field)
+			bad(compile.Error, "%s: %s", field, msg)
+			return
+		}
 		bad(compile.Error, "is not an object: %s", plain(err))
 		return
 	}
@@ -233,7 +239,7 @@ func compact(data []byte) []byte {
 
 var (
 	unknownField = regexp.MustCompile(`^(unknown|duplicate) field "(.+)"$`)
-	wrongType    = regexp.MustCompile(`^json: cannot unmarshal (\S+) .*into Go struct field \w+\.(\S+) of type (\S+)$`)
+	wrongType    = regexp.MustCompile(`^json: cannot unmarshal (\S+) .*into Go struct field \w*\.(\S+) of type (\S+)$`)
 )
 
 // strictField takes the field out of a decoder's message.
@@ -242,9 +248,50 @@ func strictField(msg string) (field, message string) {
 		return m[2], m[1] + " field"
 	}
 	if m := wrongType.FindStringSubmatch(msg); m != nil {
-		return m[2], fmt.Sprintf("a %s can't stand here; the field is of type %s", m[1], m[3])
+		// Embedded structs are in the decoder's path and not in the file.
+		names := slices.DeleteFunc(strings.Split(m[2], "."), func(n string) bool { return n != "" && n[0] >= 'A' && n[0] <= 'Z' })
+		return strings.Join(names, "."), fmt.Sprintf("is %s, and must be %s", valueName(m[1]), typeName(m[3])) + quoting(m[1], m[3])
 	}
 	return "", msg
+}
+
+// quoting is the advice for a text that YAML takes for something else, as it does
+// with y, no, on and 80.
+func quoting(value, want string) string {
+	if want == "string" && (value == "bool" || value == "number") {
+		return "; put it in quotes"
+	}
+	return ""
+}
+
+// valueName is the decoder's word for a value, in ours.
+func valueName(kind string) string {
+	switch kind {
+	case "array":
+		return "a list"
+	case "bool":
+		return "true or false"
+	case "object":
+		return "an object"
+	}
+	return "a " + kind
+}
+
+// typeName is a Go type, in the words of a file.
+func typeName(t string) string {
+	switch {
+	case strings.HasPrefix(t, "[]"):
+		return "a list"
+	case t == "bool":
+		return "true or false"
+	case t == "string":
+		return "a string"
+	case strings.HasPrefix(t, "int"), strings.HasPrefix(t, "uint"):
+		return "a number"
+	case strings.HasPrefix(t, "map["):
+		return "an object"
+	}
+	return "of the type " + t
 }
 
 // plain is an error's text without the decoder's words.

@@ -79,7 +79,7 @@ func Open(dir string, o Options) (*Source, error) {
 	if o.StatusDir == "" {
 		o.StatusDir = filepath.Join(dir, "status")
 	}
-	o.StatusDir = filepath.Clean(o.StatusDir)
+	o.StatusDir = inside(dir, o.StatusDir)
 	o.Compile.TrustEndpoints = true
 	return &Source{
 		dir: filepath.Clean(dir), opts: o,
@@ -87,6 +87,19 @@ func Open(dir string, o Options) (*Source, error) {
 		objects:  make(map[objectKey]*known),
 		implicit: make(map[string]*corev1.Namespace),
 	}, nil
+}
+
+// inside returns path in the form that it has when dir is walked, if it is in dir.
+func inside(dir, path string) string {
+	absDir, err1 := filepath.Abs(dir)
+	absPath, err2 := filepath.Abs(path)
+	if err1 != nil || err2 != nil {
+		return filepath.Clean(path)
+	}
+	if rel, err := filepath.Rel(absDir, absPath); err == nil && filepath.IsLocal(rel) {
+		return filepath.Join(dir, rel)
+	}
+	return absPath
 }
 
 // Input reads the directory and returns its objects, and what is wrong with its
@@ -112,6 +125,10 @@ func (s *Source) Input() (compile.Input, []compile.Problem) {
 	s.files = files
 	in, doubles := s.collect()
 	problems = append(problems, doubles...)
+	for _, p := range lint(&in) {
+		s.locate(&p)
+		problems = append(problems, p)
+	}
 	compile.SortProblems(problems)
 	return in, problems
 }
@@ -268,6 +285,10 @@ func (s *Source) namespaces(in *compile.Input) {
 func (s *Source) Locate(p *compile.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.locate(p)
+}
+
+func (s *Source) locate(p *compile.Problem) {
 	if k := s.objects[objectKey{p.Kind, p.Namespace, p.Name}]; k != nil && p.File == "" {
 		p.File, p.Line = k.path, k.place(p.Field)
 	}
