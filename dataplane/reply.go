@@ -39,6 +39,9 @@ func (ex *exchange) fail(err error) {
 	}
 	if re.Origin == message.Client {
 		ex.worker.metrics.ClientError(re.Reason)
+		if re.Status == 400 {
+			ex.client.keepAlive = false // who sends such a thing may be lost in the stream
+		}
 	}
 	if ex.answered {
 		ex.cut()

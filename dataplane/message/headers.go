@@ -173,3 +173,22 @@ func EqualFold(a []byte, b string) bool {
 	}
 	return true
 }
+
+// Replace is Set for a field that lives until Reset: nothing is copied.
+func (h *Headers) Replace(f Field) {
+	i := h.Index(string(f.Name), 0)
+	if i < 0 {
+		h.fields = append(h.fields, f)
+		return
+	}
+	h.fields[i].Value = f.Value
+	h.delete(string(f.Name), i+1)
+}
+
+// Extend returns start followed by a copy of p, in the arena. start must be the
+// last thing that was stored.
+func (h *Headers) Extend(start, p []byte) []byte {
+	h.arena = append(h.arena, p...)
+	n := len(h.arena)
+	return h.arena[n-len(start)-len(p) : n : n]
+}
