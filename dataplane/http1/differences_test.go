@@ -79,6 +79,13 @@ var requestLaxerExamples = []string{
 	"POST / HTTP/1.1\r\nHost: a\r\nTrailer: Content-Length\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 }
 
+// responseLaxerExamples are the same for responses.
+var responseLaxerExamples = []string{
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nx",
+	"HTTP/1.1 200 OK\r\nContent-Length: 1, 1\r\n\r\nx",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1 ;x\r\nx\r\n0\r\n\r\n",
+}
+
 // checkDifference fails when reason is no known difference.
 func checkDifference(t *testing.T, table []difference, in []byte, reason string) {
 	t.Helper()
@@ -119,6 +126,13 @@ func TestDifferences(t *testing.T) {
 		var req message.Request
 		v, _ := firstRequest(&req, []byte(in))
 		if _, _, err := stdRequest([]byte(in)); err == nil || !v.whole {
+			t.Errorf("%q: net/http says %v, the codec %q", in, err, v.reason)
+		}
+	}
+	for _, in := range responseLaxerExamples {
+		var resp message.Response
+		v := firstResponse(&resp, []byte(in), "GET")
+		if _, _, err := stdResponse([]byte(in), "GET"); err == nil || !v.whole {
 			t.Errorf("%q: net/http says %v, the codec %q", in, err, v.reason)
 		}
 	}
