@@ -56,7 +56,8 @@ func (p *RequestParser) Trailers() *message.Headers { return &p.chunks.trailers 
 
 // Next consumes n bytes of b and returns one event. With None, more input is
 // needed than b[n:]. A request without a body is followed by End, which needs no
-// input: call Next until it returns None, also with nothing.
+// input: call Next until it returns None, also with nothing. After the End of a
+// request with Upgrade, don't: what follows may not be HTTP.
 //
 //   - Head: req has been reset and filled, but for Secure, and owns what it has.
 //   - Data: data is a part of b.
