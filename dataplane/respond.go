@@ -22,19 +22,15 @@ func (c *client) writeHead(r *message.Response, req *message.Request) {
 		if c.bodyOpen && c.hasBody && !c.shortRest(req) {
 			c.keepAlive = false
 		}
-		c.chunked = false
-		if r.ContentLength == message.Unknown && !r.Bodyless && r.Status != 101 {
-			if req.Minor == 0 && req.Major == 1 {
-				c.keepAlive = false // the end of the connection ends the body
-			} else {
-				c.chunked = true
-			}
-		}
 	} else if req.Minor == 0 && req.Major == 1 {
 		return // RFC 9110, 15.2: not to a client of HTTP/1.0
 	}
 	w := c.worker
-	w.scratch = http1.AppendResponse(w.scratch[:0], r, http1.ResponseOptions{Minor: req.Minor, KeepAlive: c.keepAlive, Chunked: c.chunked})
+	o := http1.Framing(r, req.Minor, c.keepAlive)
+	if final {
+		c.keepAlive, c.chunked = o.KeepAlive, o.Chunked
+	}
+	w.scratch = http1.AppendResponse(w.scratch[:0], r, o)
 	c.write(w.scratch)
 }
 
