@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -273,6 +274,23 @@ func TestRequestChunks(t *testing.T) {
 			t.Errorf("backend got the body %q, want \"hello, w\"", q.body)
 		}
 	})
+	for _, parts := range [][]string{
+		{"5", "\r", "\n", "hello", "\r", "\n", "0", "\r\n\r", "\n"},
+		{"5\r\nhel", "lo\r\n0\r", "\n", "\r\n"},
+		{"5;a=", "b\r\nhello\r\n", "0;x", "\r\nX-T: ", "v\r\n\r\n"},
+	} {
+		t.Run(fmt.Sprintf("B05/size-line-in-parts-%q", parts[0]), func(t *testing.T) {
+			c := dial(t, g.addr)
+			c.send(post)
+			for _, p := range parts {
+				time.Sleep(5 * time.Millisecond)
+				c.send(p)
+			}
+			if q := seen(t, c.response("POST")); !strings.HasPrefix(string(q.body), "hello") {
+				t.Errorf("backend got the body %q, want hello", q.body)
+			}
+		})
+	}
 	t.Run("B05/cut-off", func(t *testing.T) {
 		m := be.mark()
 		c := dial(t, g.addr)

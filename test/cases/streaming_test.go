@@ -116,7 +116,8 @@ func TestBackPressure(t *testing.T) {
 	}
 	block := strings.Repeat("x", 64<<10)
 
-	stalled := func(t *testing.T, moved *[clients]int64, mu *sync.Mutex) {
+	// stalled waits until no stream moves any more and returns what each moved.
+	stalled := func(t *testing.T, moved *[clients]int64, mu *sync.Mutex) (now [clients]int64) {
 		t.Helper()
 		var last int64 = -1
 		eventually(t, 30*time.Second, func() error {
@@ -131,8 +132,10 @@ func TestBackPressure(t *testing.T) {
 				last = sum
 				return fmt.Errorf("bytes still move: %d", sum)
 			}
+			now = *moved
 			return nil
 		})
+		return now
 	}
 
 	t.Run("B21/stalled-readers", func(t *testing.T) {
@@ -159,8 +162,11 @@ func TestBackPressure(t *testing.T) {
 			c.send(fmt.Sprintf("GET /%d HTTP/1.1\r\nHost: a\r\n\r\n", i))
 			cs = append(cs, c)
 		}
-		stalled(t, &moved, &mu)
-		for i, n := range moved {
+		before0 := int64(0)
+		for i, n := range stalled(t, &moved, &mu) {
+			if i == 0 {
+				before0 = n
+			}
 			if n > inKernel {
 				t.Errorf("stream %d: the backend could send %d MiB to a client that reads nothing", i, n>>20)
 			}
@@ -171,10 +177,7 @@ func TestBackPressure(t *testing.T) {
 		if q := exchange(t, g.addr, "GET /x HTTP/1.1\r\nHost: nobody\r\n\r\n"); q.status != 404 {
 			t.Errorf("another client got %d", q.status)
 		}
-		mu.Lock() // a reader that goes on gets the rest
-		before0 := moved[0]
-		mu.Unlock()
-		cs[0].patient(patience)
+		cs[0].patient(patience) // a reader that goes on gets the rest
 		if _, err := io.CopyN(io.Discard, cs[0].br, inKernel*2); err != nil {
 			t.Errorf("the stream did not go on: %v", err)
 		}
@@ -223,8 +226,7 @@ func TestBackPressure(t *testing.T) {
 				}
 			})
 		}
-		stalled(t, &moved, &mu)
-		for i, n := range moved {
+		for i, n := range stalled(t, &moved, &mu) {
 			if n > inKernel {
 				t.Errorf("stream %d: the client could send %d MiB to a backend that reads nothing", i, n>>20)
 			}
