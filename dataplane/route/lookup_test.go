@@ -528,3 +528,33 @@ func TestLookupAllocations(t *testing.T) {
 		}
 	}
 }
+
+// TestMisdirected has the pairs of server name and Host of the conformance
+// suite: a request is misdirected when the two belong to different listeners.
+func TestMisdirected(t *testing.T) {
+	var listeners []*ir.Listener
+	for i, hostname := range []string{"", "second-example.org", "*.wildcard.org", "fourth-example.wildcard.org"} {
+		listeners = append(listeners, listenerFor(fmt.Sprint(i), hostname))
+	}
+	socket := newTable(t, socketOf(listeners...)).Socket("s")
+	for _, test := range []struct {
+		server, host string
+		misdirected  bool
+	}{
+		{"example.org", "example.org", false},
+		{"example.org", "second-example.org", true},
+		{"example.org", "unknown-example.org", false},
+		{"second-example.org", "second-example.org", false},
+		{"second-example.org", "example.org", true},
+		{"second-example.org", "unknown-example.org", true},
+		{"third-example.wildcard.org", "fifth-example.wildcard.org", false},
+		{"third-example.wildcard.org", "fourth-example.wildcard.org", true},
+		{"fourth-example.wildcard.org", "third-example.wildcard.org", true},
+		{"", "second-example.org", true},
+		{"", "example.org", false},
+	} {
+		if got := socket.Listener([]byte(test.server)) != socket.Listener([]byte(test.host)); got != test.misdirected {
+			t.Errorf("%s over a connection for %q is misdirected: %v", test.host, test.server, got)
+		}
+	}
+}

@@ -59,6 +59,7 @@ func dump(t *Table) string {
 		s.hosts.each(func(l *Listener) {
 			lines = append(lines, fmt.Sprintf("%s: listener %s %p", s.ir.Name, l.ir.Hostname, l.ir))
 			l.hosts.each(func(h *host) {
+				lines = append(lines, fmt.Sprintf("%s: %s: host %q", s.ir.Name, l.ir.Name, h.name))
 				h.each(func(list []candidate) {
 					line := fmt.Sprintf("%s: %s: %q:", s.ir.Name, l.ir.Name, h.name)
 					for _, c := range list {
@@ -253,6 +254,7 @@ func TestUpdateRefuses(t *testing.T) {
 		{"one hostname twice", []*ir.Socket{socketOf(listenerFor("l", "a"), listenerFor("m", "a"))}, []string{"listener m", "same hostname"}},
 		{"hostname of one that stays", []*ir.Socket{{Name: "s", Listeners: []*ir.Listener{nil, listenerFor("z", "")}}}, []string{"listener z", "same hostname"}},
 		{"unsorted routes", []*ir.Socket{{Name: "s", Listeners: []*ir.Listener{{Name: "l", Routes: []*ir.Route{other, good}}}}}, []string{"listener l: route ns/other", "not sorted"}},
+		{"unsorted behind one that stays", []*ir.Socket{socketOf(&ir.Listener{Name: "ns/gw/http", Routes: []*ir.Route{good, routeFor("ns/first", "-")}})}, []string{"route ns/first", "not sorted"}},
 		{"one route twice", []*ir.Socket{{Name: "s", Listeners: []*ir.Listener{{Name: "l", Routes: []*ir.Route{good, good}}}}}, []string{"listener l: route ns/good", "not sorted"}},
 	}
 	for _, test := range tests {
@@ -333,9 +335,15 @@ func TestUpdateShares(t *testing.T) {
 	if err != nil || same.Socket(s.Name) != after.Socket(s.Name) {
 		t.Errorf("an update without a change makes the socket again: %v", err)
 	}
-	// A listener that changed only in itself keeps its routes as they are.
+	// A listener that changed only in itself keeps its routes as they are; one
+	// that comes beside it leaves it alone.
 	renewed := *next.Listeners[0]
 	renewed.TLS = &ir.TLS{}
+	beside := listenerFor("beside", "beside.example.com")
+	withBeside, err := after.Update([]*ir.Socket{{Name: s.Name, Listeners: []*ir.Listener{next.Listeners[0], beside}}}, nil)
+	if err != nil || withBeside.Socket(s.Name).Listener([]byte("h")) != after.Socket(s.Name).Listener([]byte("h")) {
+		t.Errorf("a listener that did not change was made again: %v", err)
+	}
 	same, err = after.Update([]*ir.Socket{{Name: s.Name, Listeners: []*ir.Listener{&renewed}}}, func(*ir.Socket, *ir.Listener, *ir.Route, *ir.Rule) any {
 		t.Error("a rule was bound again")
 		return nil
@@ -382,5 +390,22 @@ func TestUpdateManyOfOnePath(t *testing.T) {
 		if got := ask(t, after, request("GET http://h/x", fmt.Sprintf("H: %d", i))); got != want {
 			t.Fatalf("H: %d is served by %q, want %q", i, got, want)
 		}
+	}
+}
+
+// TestUpdateRepeatedHostname has a route that names a hostname twice, which the
+// IR rules out: it counts once.
+func TestUpdateRepeatedHostname(t *testing.T) {
+	r := routeFor("ns/r", "a.b a.b", rule("r", prefix("/")))
+	table := newTable(t, socketOf(listenerFor("l", "", r)))
+	if e := table.Explain("s", request("GET http://a.b/")); len(e.Steps) != 1 {
+		t.Errorf("steps: %v", lines(e.Steps))
+	}
+	table, err := table.Update([]*ir.Socket{socketOf(listenerFor("l", ""))}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(t, table, request("GET http://a.b/")); got != "-" {
+		t.Errorf("a route that is gone serves as %q", got)
 	}
 }
