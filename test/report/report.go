@@ -22,7 +22,14 @@ type event struct {
 // one, so that a broken build or a crash is never "0 failed".
 type summary struct {
 	passed, failed, skipped int
+	failures                []string // packages and tests, in the order of their end
 }
+
+// What is printed of the output of one failed test: its first and last lines.
+const (
+	headLines = 30
+	tailLines = 70
+)
 
 func (s summary) good() bool { return s.failed == 0 && s.passed > 0 }
 
@@ -33,6 +40,14 @@ func (s summary) String() string {
 		line += fmt.Sprintf(", %d skipped", s.skipped)
 	}
 	return line
+}
+
+// list returns the failures, a line each.
+func (s summary) list() string {
+	if len(s.failures) == 0 {
+		return ""
+	}
+	return "failed:\n  " + strings.Join(s.failures, "\n  ") + "\n"
 }
 
 // progress is what is known of a package under way.
@@ -68,7 +83,7 @@ func report(in io.Reader, out io.Writer) (summary, error) {
 		}
 	}
 	for name := range running {
-		sum.failed++ // the run was cut off
+		sum.fail(name, "") // the run was cut off
 		if _, err := fmt.Fprintf(out, "FAIL  %s: no result\n", name); err != nil {
 			return sum, err
 		}
@@ -108,7 +123,7 @@ func (s *summary) take(e event, running map[string]*progress, out io.Writer) err
 // test counts a test that ended.
 func (s *summary) test(e event, p *progress, out io.Writer) error {
 	p.tests++
-	output := strings.Join(p.output[e.Test], "")
+	output := shorten(p.output[e.Test])
 	delete(p.output, e.Test)
 	switch e.Action {
 	case "pass":
@@ -117,11 +132,26 @@ func (s *summary) test(e event, p *progress, out io.Writer) error {
 	case "skip":
 		s.skipped++
 	case "fail":
-		s.failed++
+		s.fail(e.Package, e.Test)
 		p.failed++
 	}
 	_, err := fmt.Fprintf(out, "%s  %s %s\n%s", strings.ToUpper(e.Action), e.Package, e.Test, output)
 	return err
+}
+
+// fail counts a failure.
+func (s *summary) fail(pkg, test string) {
+	s.failed++
+	s.failures = append(s.failures, strings.TrimSpace(pkg+" "+test))
+}
+
+// shorten joins lines, without the middle of many.
+func shorten(lines []string) string {
+	if hidden := len(lines) - headLines - tailLines; hidden > 0 {
+		return strings.Join(lines[:headLines], "") + fmt.Sprintf("... %d lines ...\n", hidden) +
+			strings.Join(lines[len(lines)-tailLines:], "")
+	}
+	return strings.Join(lines, "")
 }
 
 // pkg prints the line of a package that ended.
@@ -129,11 +159,11 @@ func (s *summary) pkg(e event, p *progress, out io.Writer) error {
 	switch {
 	case e.Action == "fail":
 		if p.failed == 0 {
-			s.failed++
+			s.fail(e.Package, "")
 		}
 		// What a crash left behind belongs to the test that ran.
 		for _, lines := range p.output {
-			if _, err := io.WriteString(out, strings.Join(lines, "")); err != nil {
+			if _, err := io.WriteString(out, shorten(lines)); err != nil {
 				return err
 			}
 		}

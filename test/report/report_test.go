@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,6 +87,25 @@ func TestReport(t *testing.T) {
 	}
 }
 
+func TestShorten(t *testing.T) {
+	const most = headLines + tailLines
+	lines := make([]string, most)
+	for i := range lines {
+		lines[i] = fmt.Sprintln("line", i)
+	}
+	if got := shorten(lines); got != strings.Join(lines, "") {
+		t.Errorf("%d lines became %q", most, got)
+	}
+	lines = append(lines, "one\n", "two\n")
+	got := shorten(lines)
+	if n := strings.Count(got, "\n"); n != most+1 {
+		t.Errorf("%d lines, want %d", n, most+1)
+	}
+	if !strings.HasPrefix(got, "line 0\n") || !strings.Contains(got, "\n... 2 lines ...\n") || !strings.HasSuffix(got, "one\ntwo\n") {
+		t.Errorf("shortened to\n%s", got)
+	}
+}
+
 // The real thing: a module with one good, one bad and one broken package.
 func TestReportOfGoTest(t *testing.T) {
 	dir := t.TempDir()
@@ -120,6 +140,11 @@ func TestReportOfGoTest(t *testing.T) {
 	}
 	if got, want := sum.String(), "2 passed, 3 failed, 1 skipped"; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+	for _, want := range []string{"x/bad TestB", "x/crash TestC", "x/broken"} {
+		if !strings.Contains(sum.list(), "\n  "+want+"\n") {
+			t.Errorf("%q is not among the failures:\n%s", want, sum.list())
+		}
 	}
 	for _, want := range []string{"this is why", "boom", "cannot use \"\"", "not here", "ok    x/good  2 tests"} {
 		if !strings.Contains(out.String(), want) {
