@@ -32,7 +32,7 @@ func TestAbort(t *testing.T) {
 	for _, v := range versions {
 		hellos[v] = clientHello(t, ca.config(v))
 	}
-	key := testKey(t, "ecdsa")
+	key := ca.key(t, "ecdsa")
 	tests := []struct {
 		name string
 		run  func(t *testing.T, l *link, hello []byte)
@@ -113,8 +113,12 @@ func TestAbort(t *testing.T) {
 					l := newLink(t, sock)
 					tt.run(t, l, hellos[version])
 					l.s.Close()
-					wires := l.wires
+					// Nobody else posts now: the handshake computes or waits.
+					wires, posts := l.wires, l.posts
 					synctest.Wait()
+					if l.posts != posts {
+						t.Error("Post after Close")
+					}
 					l.step()
 					l.step()
 					if l.shaken != 0 || l.wires != wires {
@@ -129,6 +133,53 @@ func TestAbort(t *testing.T) {
 				})
 			})
 		})
+	}
+}
+
+// WriteWire may find that the connection is gone, and close the session.
+func TestCloseInsideWriteWire(t *testing.T) {
+	ca := newAuthority(t)
+	sock := newSocket(t, ca.issue(t, "ecdsa", "a", tomorrow(), "www.example.com"))
+	cfg := ca.config(tls.VersionTLS13)
+	t.Run("handshake", func(t *testing.T) {
+		l := newLink(t, sock)
+		l.onWire = func() { l.s.Close() }
+		if err := l.s.Feed(clientHello(t, cfg)); err != nil {
+			t.Fatal(err)
+		}
+		for l.wires == 0 {
+			l.busy = true
+			l.step()
+		}
+		settle(l)
+		if l.shaken != 0 {
+			t.Fatal("Handshaken after Close")
+		}
+	})
+	t.Run("refusal", func(t *testing.T) {
+		l := newLink(t, New(Options{}).NewSocket())
+		l.onWire = func() { l.s.Close() }
+		if err := l.s.Feed(clientHello(t, cfg)); err != nil {
+			t.Fatal(err)
+		}
+		for l.wires == 0 {
+			l.busy = true
+			l.step()
+		}
+		if l.shaken != 0 {
+			t.Fatal("Handshaken after Close")
+		}
+	})
+	for _, size := range []int{10, 1 << 20} {
+		l, _ := open(t, sock, cfg)
+		l.onWire = func() { l.s.Close() }
+		err := l.s.Write(make([]byte, size))
+		if size > batchPlaintext && err != ErrClosed {
+			t.Errorf("Write of %d bytes: %v, want ErrClosed", size, err)
+		}
+		if l.wires == 0 || l.s.out != nil {
+			t.Errorf("Write of %d bytes: the session owns a buffer, or nothing was written", size)
+		}
 	}
 }
 

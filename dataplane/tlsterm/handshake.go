@@ -19,8 +19,8 @@ const (
 
 // handshake is a session's handshake. It runs crypto/tls on a goroutine, which
 // has a place in the gate whenever it computes and gives it back while it waits
-// for the client. A goroutine, and not the loop, because a signature takes as
-// long as a hundred small requests; see DESIGN.md for figures.
+// for the client. A goroutine, and not the loop, because it takes as long as
+// ten small requests, with RSA fifty; see DESIGN.md for figures.
 type handshake struct {
 	s    *Session
 	gate *gate
@@ -162,10 +162,6 @@ func (h *handshake) close() {
 	if h.waiting {
 		h.waiting = false
 		h.wake <- struct{}{}
-	}
-	if h.out != nil {
-		h.s.socket.t.buffers.put(h.out)
-		h.out = nil
 	}
 	h.s.in.release()
 }

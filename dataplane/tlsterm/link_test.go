@@ -34,8 +34,10 @@ type link struct {
 	keep      bool   // collect plain
 	err       error  // of Feed or Read
 	scratch   []byte
-	wires     int  // calls of WriteWire
-	wasFull   bool // Full was true once
+	wires     int    // calls of WriteWire
+	posts     int    // calls of Post
+	onWire    func() // called by WriteWire, when set
+	wasFull   bool   // Full was true once
 }
 
 func newLink(t testing.TB, s *Socket) *link {
@@ -48,6 +50,7 @@ func newLink(t testing.TB, s *Socket) *link {
 func (l *link) Post(f func()) {
 	l.mu.Lock()
 	l.tasks = append(l.tasks, f)
+	l.posts++
 	l.mu.Unlock()
 	l.cond.Broadcast()
 }
@@ -59,6 +62,9 @@ func (l *link) WriteWire(p []byte) {
 	l.wires++
 	l.mu.Unlock()
 	l.cond.Broadcast()
+	if l.onWire != nil {
+		l.onWire()
+	}
 }
 
 func (l *link) Handshaken(err error) {

@@ -163,10 +163,7 @@ func (c *conn) end(err error) {
 
 func (c *conn) Post(f func()) { c.loop.post(f) }
 
-func (c *conn) WriteWire(p []byte) {
-	c.writes++
-	_, _ = c.net.Write(p)
-}
+func (c *conn) WriteWire(p []byte) { _, _ = c.net.Write(p) }
 
 func (c *conn) Handshaken(err error) {
 	c.handshake = err

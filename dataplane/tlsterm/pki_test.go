@@ -11,31 +11,24 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate/dataplane/ir"
 )
 
-// authority signs the certificates of a test.
+// authority signs the certificates of a test. All of one kind share a key: an
+// RSA key takes long.
 type authority struct {
-	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
 	pool *x509.CertPool
+	keys map[string]crypto.Signer
 }
 
-// keys are made once: an RSA key takes long.
-var keys struct {
-	sync.Mutex
-	byKind map[string]crypto.Signer
-}
-
-func testKey(t testing.TB, kind string) crypto.Signer {
+// key returns the key of a kind: ecdsa, rsa or ed25519.
+func (a *authority) key(t testing.TB, kind string) crypto.Signer {
 	t.Helper()
-	keys.Lock()
-	defer keys.Unlock()
-	if k := keys.byKind[kind]; k != nil {
+	if k := a.keys[kind]; k != nil {
 		return k
 	}
 	var k crypto.Signer
@@ -53,16 +46,14 @@ func testKey(t testing.TB, kind string) crypto.Signer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keys.byKind == nil {
-		keys.byKind = map[string]crypto.Signer{}
-	}
-	keys.byKind[kind] = k
+	a.keys[kind] = k
 	return k
 }
 
 func newAuthority(t testing.TB) *authority {
 	t.Helper()
-	key := testKey(t, "ecdsa").(*ecdsa.PrivateKey)
+	a := &authority{pool: x509.NewCertPool(), keys: map[string]crypto.Signer{}}
+	key := a.key(t, "ecdsa")
 	tmpl := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
@@ -72,12 +63,10 @@ func newAuthority(t testing.TB) *authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
+	if a.cert, err = x509.ParseCertificate(der); err != nil {
 		t.Fatal(err)
 	}
-	a := &authority{key: key, cert: cert, pool: x509.NewCertPool()}
-	a.pool.AddCert(cert)
+	a.pool.AddCert(a.cert)
 	return a
 }
 
@@ -85,7 +74,7 @@ func newAuthority(t testing.TB) *authority {
 // names are hosts.
 func (a *authority) issue(t testing.TB, kind, name string, notAfter time.Time, hosts ...string) *ir.Certificate {
 	t.Helper()
-	key := testKey(t, kind)
+	key := a.key(t, kind)
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +84,7 @@ func (a *authority) issue(t testing.TB, kind, name string, notAfter time.Time, h
 		NotBefore: notAfter.Add(-48 * time.Hour), NotAfter: notAfter,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, a.cert, key.Public(), a.key)
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, a.cert, key.Public(), a.key(t, "ecdsa"))
 	if err != nil {
 		t.Fatal(err)
 	}

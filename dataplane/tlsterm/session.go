@@ -8,7 +8,7 @@ type Carrier interface {
 	// from any goroutine, and may be called after the connection has ended.
 	Post(fn func())
 	// WriteWire sends ciphertext. It is called on the loop; p may be used until
-	// it returns.
+	// it returns. It may call Close.
 	WriteWire(p []byte)
 	// Handshaken tells on the loop that the handshake is over. After nil there
 	// may be plaintext at once: the carrier should call Read until it returns
@@ -109,10 +109,10 @@ func (s *Session) Full() bool { return s.phase == phaseHandshake && s.hs.full() 
 
 // handshaken takes the connection over from the goroutine.
 func (s *Session) handshaken(conn *tls.Conn, err error) {
-	if s.phase != phaseHandshake {
-		return
-	}
 	s.hs.flush()
+	if s.phase != phaseHandshake {
+		return // closed before, or by WriteWire
+	}
 	s.hs = nil
 	cs := conn.ConnectionState()
 	s.serverName = lower(cs.ServerName)
@@ -166,6 +166,9 @@ func (s *Session) Write(p []byte) error {
 		return ErrHandshaking
 	}
 	for len(p) > 0 {
+		if s.phase != phaseOpen {
+			return ErrClosed // by WriteWire
+		}
 		n := min(len(p), batchPlaintext)
 		// One record needs no batch, and so one copy less.
 		s.batch = n > fullRecord || n > firstRecord && s.sent < growthBytes
@@ -174,10 +177,10 @@ func (s *Session) Write(p []byte) error {
 		}
 		_, err := s.conn.Write(p[:n])
 		s.batch = false
-		if s.out != nil {
-			s.carrier.WriteWire(s.out.b)
-			s.socket.t.buffers.put(s.out)
+		if out := s.out; out != nil {
 			s.out = nil
+			s.carrier.WriteWire(out.b)
+			s.socket.t.buffers.put(out)
 		}
 		if err != nil {
 			return err

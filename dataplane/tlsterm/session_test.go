@@ -415,6 +415,23 @@ func TestEndlessInput(t *testing.T) {
 			t.Fatal("the handshake did not fail")
 		}
 	})
+	t.Run("the last piece is part of a record", func(t *testing.T) {
+		l := newLink(t, New(Options{}).NewSocket())
+		l.s.Feed([]byte{22, 3, 1, 0, 4, 1, 0, 0xff, 0xff})
+		total := 9
+		for ; total+6 < handshakeInput; total += 6 {
+			l.s.Feed([]byte{22, 3, 1, 0, 1, 7})
+		}
+		settle(l) // all of it is taken; the goroutine waits
+		l.s.Feed([]byte{22, 3, 1, 0, 200, 7, 7, 7, 7, 7, 7, 7})
+		if !l.s.Full() {
+			t.Fatal("not full")
+		}
+		l.await()
+		if !errors.Is(l.handshake, ErrTooMuchInput) {
+			t.Fatalf("handshake: %v, want ErrTooMuchInput", l.handshake)
+		}
+	})
 	t.Run("a caller that does not stop", func(t *testing.T) {
 		sock := New(Options{}).NewSocket()
 		sock.t.gate.free = 0 // nothing is taken
@@ -550,7 +567,7 @@ func TestBatching(t *testing.T) {
 func TestPanic(t *testing.T) {
 	ca := newAuthority(t)
 	sock := newSocket(t, ca.issue(t, "ecdsa", "a", tomorrow(), "www.example.com"))
-	sock.current.Load().hosts[""].certificates[0].pair.PrivateKey = panicking{testKey(t, "ecdsa")}
+	sock.current.Load().hosts[""].certificates[0].pair.PrivateKey = panicking{ca.key(t, "ecdsa")}
 	l := newLink(t, sock)
 	c := tls.Client((*clientEnd)(l), ca.config(tls.VersionTLS13))
 	go c.Handshake()

@@ -56,6 +56,18 @@ func TestResumption(t *testing.T) {
 	}{
 		{name: "same name", sni: "a.example.com", resumed: true, leaf: "a"},
 		{name: "another listener's name", sni: "b.example.com", leaf: "b"},
+		{
+			name: "another name of the same listener",
+			between: func(t *testing.T, term *Terminator, sock *Socket) *Socket {
+				both := listener("*.example.com", a)
+				both.Name = listeners[0].Name
+				if err := sock.Update([]*ir.Listener{both}); err != nil {
+					t.Fatal(err)
+				}
+				return sock
+			},
+			sni: "b.example.com", leaf: "a",
+		},
 		{name: "unknown name", sni: "c.example.com", refused: true},
 		{name: "no name", sni: "", refused: true},
 		{
