@@ -11,10 +11,18 @@ func checkGatewayClass(c *checker, o *gatewayv1.GatewayClass) {
 	name := string(o.Spec.ControllerName)
 	c.must(len(name) <= 253 && controller.MatchString(name), "spec.controllerName",
 		"%q is not the name of a controller, such as headgate.dev/gateway-controller", name)
+	if p := o.Spec.ParametersRef; p != nil {
+		c.reference("spec.parametersRef", p.Group, p.Kind, gatewayv1.ObjectName(p.Name), p.Namespace)
+	}
+	c.must(o.Spec.Description == nil || len(*o.Spec.Description) <= 64, "spec.description", "must have at most 64 characters")
 }
 
 func checkGateway(c *checker, o *gatewayv1.Gateway) {
-	c.must(o.Spec.GatewayClassName != "", "spec.gatewayClassName", "must be set")
+	c.must(o.Spec.GatewayClassName != "" && len(o.Spec.GatewayClassName) <= 253, "spec.gatewayClassName", "must have 1 to 253 characters")
+	if in := o.Spec.Infrastructure; in != nil && in.ParametersRef != nil {
+		c.reference("spec.infrastructure.parametersRef", in.ParametersRef.Group, in.ParametersRef.Kind, gatewayv1.ObjectName(in.ParametersRef.Name), nil)
+	}
+	c.gatewayTLS(o.Spec.TLS)
 	c.between("spec.listeners", len(o.Spec.Listeners), 1, 64)
 	names := make(map[gatewayv1.SectionName]bool)
 	type place struct {
@@ -56,6 +64,42 @@ func checkGateway(c *checker, o *gatewayv1.Gateway) {
 			c.hostname(field+".value", a.Value)
 		}
 	}
+}
+
+// gatewayTLS checks what a Gateway asks of its clients and backends.
+func (c *checker) gatewayTLS(t *gatewayv1.GatewayTLSConfig) {
+	if t == nil {
+		return
+	}
+	if t.Backend != nil && t.Backend.ClientCertificateRef != nil {
+		r := t.Backend.ClientCertificateRef
+		c.reference("spec.tls.backend.clientCertificateRef", *r.Group, *r.Kind, r.Name, r.Namespace)
+	}
+	if t.Frontend == nil {
+		return
+	}
+	c.validation("spec.tls.frontend.default.validation", t.Frontend.Default.Validation)
+	c.between("spec.tls.frontend.perPort", len(t.Frontend.PerPort), 0, 64)
+	seen := make(map[int32]bool)
+	for i, p := range t.Frontend.PerPort {
+		field := fmt.Sprintf("spec.tls.frontend.perPort[%d]", i)
+		c.port(field+".port", p.Port)
+		c.must(!seen[p.Port], field+".port", "port %d is there twice", p.Port)
+		seen[p.Port] = true
+		c.validation(field+".tls.validation", p.TLS.Validation)
+	}
+}
+
+func (c *checker) validation(field string, v *gatewayv1.FrontendTLSValidation) {
+	if v == nil {
+		return
+	}
+	c.between(field+".caCertificateRefs", len(v.CACertificateRefs), 1, 16)
+	for i, r := range v.CACertificateRefs {
+		c.reference(fmt.Sprintf("%s.caCertificateRefs[%d]", field, i), r.Group, r.Kind, r.Name, r.Namespace)
+	}
+	c.must(v.Mode == gatewayv1.AllowValidOnly || v.Mode == gatewayv1.AllowInsecureFallback, field+".mode",
+		"%q is unknown; use AllowValidOnly or AllowInsecureFallback", v.Mode)
 }
 
 func (c *checker) listener(field string, l *gatewayv1.Listener) {

@@ -34,6 +34,7 @@ func defaultGateway(o *gatewayv1.Gateway) {
 		set(&a.Namespaces, gatewayv1.ListenerNamespaces{})
 		set(&a.Namespaces.From, gatewayv1.NamespacesFromNone)
 	}
+	defaultTLS(o.Spec.TLS)
 	for i := range o.Spec.Listeners {
 		l := &o.Spec.Listeners[i]
 		set(&l.AllowedRoutes, gatewayv1.AllowedRoutes{})
@@ -45,9 +46,34 @@ func defaultGateway(o *gatewayv1.Gateway) {
 		if l.TLS != nil {
 			set(&l.TLS.Mode, gatewayv1.TLSModeTerminate)
 			for j := range l.TLS.CertificateRefs {
-				set(&l.TLS.CertificateRefs[j].Group, "")
-				set(&l.TLS.CertificateRefs[j].Kind, "Secret")
+				defaultSecretRef(&l.TLS.CertificateRefs[j])
 			}
+		}
+	}
+}
+
+func defaultSecretRef(r *gatewayv1.SecretObjectReference) {
+	set(&r.Group, "")
+	set(&r.Kind, "Secret")
+}
+
+func defaultTLS(t *gatewayv1.GatewayTLSConfig) {
+	if t == nil {
+		return
+	}
+	if t.Backend != nil && t.Backend.ClientCertificateRef != nil {
+		defaultSecretRef(t.Backend.ClientCertificateRef)
+	}
+	if t.Frontend == nil {
+		return
+	}
+	configs := []*gatewayv1.TLSConfig{&t.Frontend.Default}
+	for i := range t.Frontend.PerPort {
+		configs = append(configs, &t.Frontend.PerPort[i].TLS)
+	}
+	for _, c := range configs {
+		if c.Validation != nil && c.Validation.Mode == "" {
+			c.Validation.Mode = gatewayv1.AllowValidOnly
 		}
 	}
 }
@@ -98,6 +124,12 @@ func defaultFilters(fs []gatewayv1.HTTPRouteFilter) {
 		}
 		if m := fs[i].RequestMirror; m != nil {
 			defaultBackend(&m.BackendRef)
+		}
+		if c := fs[i].CORS; c != nil && c.MaxAge == 0 {
+			c.MaxAge = 5
+		}
+		if a := fs[i].ExternalAuth; a != nil {
+			defaultBackend(&a.BackendRef)
 		}
 	}
 }

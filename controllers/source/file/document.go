@@ -250,7 +250,7 @@ func strictField(msg string) (field, message string) {
 	if m := wrongType.FindStringSubmatch(msg); m != nil {
 		// Embedded structs are in the decoder's path and not in the file.
 		names := slices.DeleteFunc(strings.Split(m[2], "."), func(n string) bool { return n != "" && n[0] >= 'A' && n[0] <= 'Z' })
-		return strings.Join(names, "."), fmt.Sprintf("is %s, and must be %s", valueName(m[1]), typeName(m[3])) + quoting(m[1], m[3])
+		return strings.Join(names, "."), fmt.Sprintf("is %s, and must be %s", valueName(m[1]), typeName(m[3], m[1])) + quoting(m[1], m[3])
 	}
 	return "", msg
 }
@@ -258,7 +258,7 @@ func strictField(msg string) (field, message string) {
 // quoting is the advice for a text that YAML takes for something else, as it does
 // with y, no, on and 80.
 func quoting(value, want string) string {
-	if want == "string" && (value == "bool" || value == "number") {
+	if (want == "string" || strings.HasPrefix(want, "v1.")) && (value == "bool" || value == "number") {
 		return "; put it in quotes"
 	}
 	return ""
@@ -277,9 +277,14 @@ func valueName(kind string) string {
 	return "a " + kind
 }
 
-// typeName is a Go type, in the words of a file.
-func typeName(t string) string {
+// typeName is a Go type, in the words of a file. Named types of the API are texts or
+// objects; the value that does not fit tells which.
+func typeName(t, value string) string {
 	switch {
+	case strings.HasPrefix(t, "v1.") && (value == "bool" || value == "number"):
+		return "a string"
+	case strings.HasPrefix(t, "v1."), strings.HasPrefix(t, "map["):
+		return "an object"
 	case strings.HasPrefix(t, "[]"):
 		return "a list"
 	case t == "bool":
@@ -288,8 +293,6 @@ func typeName(t string) string {
 		return "a string"
 	case strings.HasPrefix(t, "int"), strings.HasPrefix(t, "uint"):
 		return "a number"
-	case strings.HasPrefix(t, "map["):
-		return "an object"
 	}
 	return "of the type " + t
 }

@@ -1,0 +1,142 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/headgate/headgate/controllers/compile"
+)
+
+// object is a pointer to a Kubernetes object.
+type object interface {
+	comparable
+	client.Object
+}
+
+// list follows all objects of one kind. The list that it gives out is sorted and
+// never changes: the next change is made in a copy. So an input costs nothing for
+// the kinds that did not change.
+type list[T object] struct {
+	names about
+	new    func() T
+	// strip removes from an object what is not read. It may be nil.
+	strip func(T)
+	// same tells whether two versions of an object differ in nothing that is
+	// read. The older one is kept then, and nobody is woken. Nil means never.
+	same func(a, b T) bool
+	put  func(*compile.Input, []T)
+
+	mu      sync.Mutex
+	objects []T
+	given   bool // objects is in an input: copy before a change
+}
+
+func (l *list[T]) about() about { return l.names }
+
+func (l *list[T]) object() client.Object { return l.new() }
+
+func (l *list[T]) options() cache.ByObject {
+	return cache.ByObject{Transform: func(o any) (any, error) {
+		x, ok := o.(T)
+		if !ok {
+			return o, nil
+		}
+		x.SetManagedFields(nil)
+		if l.strip != nil {
+			l.strip(x)
+		}
+		return x, nil
+	}}
+}
+
+func (l *list[T]) follow(_ context.Context, informer cache.Informer, changed func()) (func() bool, error) {
+	set := func(o any) {
+		if x, ok := o.(T); ok && l.set(x) {
+			changed()
+		}
+	}
+	reg, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    set,
+		UpdateFunc: func(_, o any) { set(o) },
+		DeleteFunc: func(o any) {
+			if lost, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = lost.Obj
+			}
+			if x, ok := o.(T); ok && l.remove(x) {
+				changed()
+			}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("follow %s: %w", l.names.kind, err)
+	}
+	return reg.HasSynced, nil
+}
+
+// set takes a version of an object, and tells whether it says anything new.
+func (l *list[T]) set(x T) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i, have := l.search(x)
+	if have && l.same != nil && l.objects[i].GetUID() == x.GetUID() && l.same(l.objects[i], x) {
+		return false
+	}
+	l.own()
+	if have {
+		l.objects[i] = x
+	} else {
+		l.objects = slices.Insert(l.objects, i, x)
+	}
+	return true
+}
+
+func (l *list[T]) remove(x T) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i, have := l.search(x)
+	if !have {
+		return false
+	}
+	l.own()
+	l.objects = slices.Delete(l.objects, i, i+1)
+	return true
+}
+
+func (l *list[T]) search(x T) (int, bool) {
+	return slices.BinarySearchFunc(l.objects, x, func(a, b T) int {
+		switch {
+		case compile.Less(a, b):
+			return -1
+		case compile.Less(b, a):
+			return 1
+		}
+		return 0
+	})
+}
+
+// own makes sure that objects is in no input.
+func (l *list[T]) own() {
+	if l.given {
+		l.objects = slices.Clone(l.objects)
+		l.given = false
+	}
+}
+
+func (l *list[T]) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.objects, l.given = nil, false
+}
+
+func (l *list[T]) fill(in *compile.Input) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.given = true
+	l.put(in, l.objects)
+}
