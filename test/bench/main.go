@@ -42,7 +42,7 @@ func main() {
 	names = append(names, special...)
 	scenarioFlag := flag.String("scenario", "all", "comma-separated: "+strings.Join(names, ", ")+", or all")
 	peersFlag := flag.String("peers", strings.Join(everyPeer, ","), "comma-separated")
-	duration := flag.Duration("duration", 4*time.Second, "of each measurement, in whole seconds")
+	duration := flag.Duration("duration", 3*time.Second, "of each measurement, in whole seconds")
 	rounds := flag.Int("rounds", 3, "of the closed loops and rates")
 	every := flag.Bool("every", false, "every peer in every scenario (takes much longer)")
 	out := flag.String("out", "test/bench/results", "directory of bench.json and bench.md")

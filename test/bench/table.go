@@ -13,8 +13,9 @@ import (
 func (r *result) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Benchmark results\n\nMeasured %s on %d CPUs, Linux %s, by `go run ./test/bench`: medians of %d rounds of %s each, peers interleaved.\n"+
-		"Load average %.2f before, %.2f after. How it is measured, and what the figures can tell: see [DESIGN.md](../DESIGN.md).\n\n",
-		r.Time, r.CPUs, r.Kernel, r.Rounds, r.Duration, r.Load[0], r.Load[1])
+		"Load average %.2f before, %.2f after, %.2f at most meanwhile (the loader, the backend and the proxy alone make 2). "+
+		"How it is measured, and what the figures can tell: see [DESIGN.md](../DESIGN.md).\n\n",
+		r.Time, r.CPUs, r.Kernel, r.Rounds, r.Duration, r.Load[0], r.Load[1], r.highestLoad())
 	fmt.Fprintf(&b, "| peer | version |\n| --- | --- |\n")
 	for _, p := range peers {
 		if v, ok := r.Versions[p.name]; ok {
@@ -37,6 +38,15 @@ func (r *result) markdown() string {
 		}
 	}
 	return b.String()
+}
+
+// highestLoad is the highest load average that a measurement began with.
+func (r *result) highestLoad() float64 {
+	highest := r.Load[0]
+	for _, s := range r.Samples {
+		highest = max(highest, s.Load)
+	}
+	return highest
 }
 
 func (r *result) scenarioTable(b *strings.Builder, sc scenario) {

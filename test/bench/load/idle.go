@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"crypto/tls"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -15,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // held tells how many connections are open.
@@ -62,17 +63,28 @@ func runIdle(args []string) error {
 	}
 	io.Copy(io.Discard, os.Stdin)
 	for _, c := range open {
-		raw := c
-		if t, ok := c.(*tls.Conn); ok {
-			raw = t.NetConn()
-		}
-		raw.SetReadDeadline(time.Now().Add(time.Millisecond / 4))
-		var ne net.Error
-		if _, err := raw.Read(make([]byte, 1)); err != nil && !(errors.As(err, &ne) && ne.Timeout()) {
+		if ended(c) {
 			res.Open--
 		}
 	}
 	return report(res)
+}
+
+// ended tells if the proxy has closed a connection.
+func ended(c net.Conn) bool {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	raw, err := c.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return true
+	}
+	closed := false
+	err = raw.Control(func(fd uintptr) {
+		n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		closed = err == nil && n == 0 || err != nil && err != unix.EAGAIN
+	})
+	return closed || err != nil
 }
 
 func openIdle(addr, host string, useTLS bool) (net.Conn, error) {
