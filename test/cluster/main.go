@@ -126,6 +126,9 @@ func (a *app) report(c command, err error) int {
 	case errors.As(err, &held):
 		return exitHeld
 	case errors.As(err, &missing), errors.Is(err, cluster.ErrNotRoot):
+		if missing != nil && len(missing.Packages) > 0 {
+			fmt.Fprintln(a.stderr, "or let up do it, with --install")
+		}
 		return exitMissing
 	case errors.Is(err, cluster.ErrNotUp):
 		return exitNotUp

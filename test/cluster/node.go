@@ -28,10 +28,6 @@ func (a *app) enter(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	// The terminal sends its signals to the command as well, which decides.
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGQUIT)
-	defer signal.Stop(signals)
 	command := exec.Command(rest[0], rest[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = a.stdin, a.stdout, a.stderr
 	if err := c.Start(command); err != nil {
@@ -41,6 +37,7 @@ func (a *app) enter(_ context.Context, args []string) error {
 		}
 		return err
 	}
+	defer passSignals(command.Process)()
 	err = command.Wait()
 	if exit := new(exec.ExitError); errors.As(err, &exit) {
 		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
@@ -49,6 +46,24 @@ func (a *app) enter(_ context.Context, args []string) error {
 		return exitError{exit.ExitCode()}
 	}
 	return err
+}
+
+// passSignals leaves it to a process how signals end this program, until stop
+// is called. What the terminal sends, the process gets from the terminal, too.
+func passSignals(process *os.Process) (stop func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM)
+	go func() {
+		for s := range signals {
+			if s == syscall.SIGTERM {
+				process.Signal(s) // it may have ended meanwhile
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+	}
 }
 
 // image makes an image archive.

@@ -151,7 +151,7 @@ func TestBuild(t *testing.T) {
 			t.Errorf("%s says %q, want %q", program, got, want)
 		}
 	}
-	if !strings.Contains(progress.String(), "about 12 minutes on 2 cores") {
+	if !strings.Contains(progress.String(), "up to 12 minutes on 2 cores") {
 		t.Errorf("nothing said about the time:\n%s", progress.String())
 	}
 	pause, err := elf.Open(filepath.Join(cache.Bin(), "pause"))

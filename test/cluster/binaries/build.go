@@ -40,7 +40,7 @@ func (c *Cache) Build(ctx context.Context, part Part, progress io.Writer) (err e
 		return nil
 	}
 	fmt.Fprintf(progress, "building %s of Kubernetes %s into %s\n", part.name, c.version, c.dir)
-	fmt.Fprintln(progress, "the first run takes about 12 minutes on 2 cores and fills 3.2 GB of Go's build cache; later ones take about a minute")
+	fmt.Fprintln(progress, "the first build takes up to 12 minutes on 2 cores and fills 3.2 GB of Go's build cache; later ones take about a minute")
 	start := time.Now()
 	if err := c.buildPart(ctx, part, progress); err != nil {
 		return err

@@ -41,6 +41,10 @@ func Open(dir string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The state says what programs to run: it must be of this user's making.
+	if err := l.prepare(); err != nil {
+		return nil, err
+	}
 	return &Cluster{layout: l, state: s}, nil
 }
 

@@ -19,8 +19,8 @@ func newCluster(t *testing.T) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{layout: layout{dir: t.TempDir()}, state: &state{Mode: ControlPlane, Boot: boot, Binaries: "/cache"}}
-	if err := errors.Join(os.Mkdir(c.layout.log(), 0o700), os.Mkdir(c.layout.run(), 0o700)); err != nil {
+	c := &Cluster{layout: layout{dir: filepath.Join(t.TempDir(), "state")}, state: &state{Mode: ControlPlane, Boot: boot, Binaries: "/cache"}}
+	if err := errors.Join(os.Mkdir(c.layout.dir, 0o700), os.Mkdir(c.layout.log(), 0o700), os.Mkdir(c.layout.run(), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -37,12 +37,12 @@ func shell(name, script string) program {
 
 func TestLaunch(t *testing.T) {
 	c := newCluster(t)
-	d, err := c.launch(shell("etcd", `echo "$`+marker+`"; touch ready; exec sleep 60`), nil, nil)
+	d, err := c.launch(shell("etcd", `echo "$`+marker+`"; touch run/ready; exec sleep 60`), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ready := func(context.Context) error {
-		_, err := os.Stat(filepath.Join(c.layout.dir, "ready"))
+		_, err := os.Stat(c.layout.run("ready"))
 		return err
 	}
 	if err := d.await(t.Context(), "etcd", ready); err != nil {

@@ -68,14 +68,15 @@ func acquire(path string) (*lock, error) {
 	return nil, errors.Join(held, file.Close())
 }
 
-// openLock opens the file, which any user may hold in turn.
+// openLock opens the file, which any user may hold in turn. It follows no link:
+// in /tmp anyone may have put one there.
 func openLock(path string) (*os.File, error) {
 	// Not with O_CREATE first: in /tmp the kernel may refuse that for another user's file.
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	file, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if !errors.Is(err, os.ErrNotExist) {
 		return file, err
 	}
-	if file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
+	if file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o666); err != nil {
 		return nil, err
 	}
 	if err := file.Chmod(0o666); err != nil { // whatever the umask is

@@ -70,7 +70,10 @@ func Up(ctx context.Context, o Options) (_ *Cluster, err error) {
 	}
 	// From now on it is not this process that keeps the lock held.
 	holder.PID = c.state.Processes[0].PID
-	return c, machine.describe(holder)
+	if err := machine.describe(holder); err != nil {
+		return nil, errors.Join(err, end(l, machine))
+	}
+	return c, nil
 }
 
 // operate makes this process the only one that works on a state directory.
