@@ -46,7 +46,8 @@ func (c *Cluster) ApplyCRDs(ctx context.Context, source string, output io.Writer
 
 // kubectl runs kubectl as the administrator.
 func (c *Cluster) kubectl(ctx context.Context, output io.Writer, args ...string) error {
-	command := exec.CommandContext(ctx, filepath.Join(c.Bin(), "kubectl"), append([]string{"--kubeconfig", c.Kubeconfig()}, args...)...)
+	flags := []string{"--kubeconfig", c.Kubeconfig(), "--cache-dir", c.layout.run("kubectl")} // not in the user's home
+	command := exec.CommandContext(ctx, filepath.Join(c.Bin(), "kubectl"), append(flags, args...)...)
 	command.Stdout = output
 	command.Stderr = output
 	if err := command.Run(); err != nil {
