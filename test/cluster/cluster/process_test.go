@@ -97,33 +97,6 @@ func TestMarked(t *testing.T) {
 	}
 }
 
-func TestEndProcesses(t *testing.T) {
-	l := layout{dir: filepath.Join(t.TempDir(), "state")}
-	boot, err := bootID()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, recorded := newSleeper(t)
-	_, unrecorded := newSleeper(t, marker+"="+l.dir)
-	_, other := newSleeper(t)
-
-	if err := endProcesses(l, &state{Boot: "another boot", Processes: []process{other}}); err != nil {
-		t.Fatal(err)
-	}
-	if unrecorded.alive() {
-		t.Error("a marked process is left")
-	}
-	if !other.alive() {
-		t.Error("a process was killed by a pid of another boot")
-	}
-	if err := endProcesses(l, &state{Boot: boot, Processes: []process{recorded}}); err != nil {
-		t.Fatal(err)
-	}
-	if recorded.alive() {
-		t.Error("a recorded process is left")
-	}
-}
-
 func TestParseStat(t *testing.T) {
 	const tail = " 1 10 10 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 98765 1 2"
 	for _, tc := range []struct {
