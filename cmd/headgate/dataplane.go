@@ -91,7 +91,7 @@ func (f *dataPlaneFlags) start(ready func() error, control func(controllers.Data
 	if err != nil {
 		return nil, err
 	}
-	trusted, err := parsePrefixes(f.trusted)
+	trusted, err := parsePrefixes("--trusted-cidr", f.trusted)
 	if err != nil {
 		return nil, err
 	}
@@ -229,14 +229,14 @@ func parsePlacement(name string) (reactor.Placement, error) {
 	return 0, fmt.Errorf("--placement %q: use %s, %s or %s", name, reactor.RoundRobin, reactor.LeastLoaded, reactor.ReusePort)
 }
 
-func parsePrefixes(list []string) ([]netip.Prefix, error) {
+func parsePrefixes(flag string, list []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, s := range list {
 		p, err := netip.ParsePrefix(s)
 		if err != nil {
 			a, aerr := netip.ParseAddr(s)
 			if aerr != nil {
-				return nil, fmt.Errorf("--trusted-cidr %q: use an address or a prefix such as 10.0.0.0/8", s)
+				return nil, fmt.Errorf("%s %q: use an address or a prefix such as 10.0.0.0/8", flag, s)
 			}
 			p = netip.PrefixFrom(a, a.BitLen())
 		}

@@ -24,7 +24,7 @@ type object interface {
 // the kinds that did not change.
 type list[T object] struct {
 	names about
-	new    func() T
+	new   func() T
 	// strip removes from an object what is not read. It may be nil.
 	strip func(T)
 	// same tells whether two versions of an object differ in nothing that is
