@@ -57,14 +57,10 @@ type Options struct {
 // ControllerName is the default name by which GatewayClasses choose Headgate.
 const ControllerName = "headgate.dev/gateway-controller"
 
-// object is what every Kubernetes object gives.
+// object is a pointer to a Kubernetes object.
 type object interface {
 	comparable
-	GetNamespace() string
-	GetName() string
-	GetUID() types.UID
-	GetGeneration() int64
-	GetResourceVersion() string
+	metav1.Object
 }
 
 // Less orders objects by the text "namespace/name", which is also the order that

@@ -30,7 +30,6 @@ type object struct {
 	meta metav1.Object
 	json []byte // what was decoded, in one form for one meaning
 	path string // of the object in the document: "" or "items[3]"
-	line int
 }
 
 // fault is a problem of a document.

@@ -18,7 +18,7 @@ func lint(in *compile.Input) []compile.Problem {
 	}
 	var problems []compile.Problem
 	for _, s := range in.EndpointSlices {
-		msg := ""
+		var msg string
 		switch service, ok := s.Labels[discoveryv1.LabelServiceName]; {
 		case !ok:
 			msg = fmt.Sprintf("belongs to no Service; name it in the label %s", discoveryv1.LabelServiceName)
