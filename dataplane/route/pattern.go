@@ -1,8 +1,6 @@
 package route
 
-import (
-	"regexp"
-)
+import "regexp"
 
 // pattern is a regular expression that must match a whole value.
 type pattern struct {
