@@ -70,9 +70,6 @@ func (l *Loop) Schedule(t *Timer, d time.Duration) {
 	if t.Armed() {
 		w.remove(t)
 	}
-	if w.count == 0 {
-		w.cur = max(w.cur, l.clock.tick())
-	}
 	at := l.clock.now.Sub(l.clock.epoch)
 	due := int64(maxTick)
 	if d < maxTick*tickLength-at { // else: not in this century

@@ -43,6 +43,31 @@ func TestCloseDelivers(t *testing.T) {
 	}
 }
 
+// TestNoDrainedWhileClosing: the handler is not asked for more.
+func TestNoDrainedWhileClosing(t *testing.T) {
+	r := start(t, Options{})
+	l := r.Loops()[0]
+	accepted := make(chan *Conn, 1)
+	ln := listenOn(t, r, func(_ *Loop, c *Conn) Handler {
+		accepted <- c
+		return &probe{drained: func(*Conn) { t.Error("drained after Close") }}
+	})
+	nc := dialTCP(t, ln.Addr())
+	c := receive(t, accepted, "connection")
+	on(t, l, func() {
+		c.Write([]byte("last"))
+		c.flags |= flagAbove | flagBlocked // as when the kernel has taken all but these
+		c.Close()
+	})
+	on(t, l, func() {
+		c.flags &^= flagBlocked
+		c.touch()
+	})
+	if got, err := io.ReadAll(nc); string(got) != "last" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // TestCloseGivesUpOnAStalledReader, for Close and CloseLinger.
 func TestCloseGivesUpOnAStalledReader(t *testing.T) {
 	for name, end := range map[string]func(*Conn){

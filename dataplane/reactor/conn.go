@@ -180,17 +180,17 @@ func (c *Conn) Close() {
 }
 
 // CloseLinger sends what is queued, half-closes, and then reads and drops what
-// the peer sends until it ends or max has passed, so that a peer that is still
+// the peer sends until it ends or limit has passed, so that a peer that is still
 // sending gets the answer and not a reset (RFC 9112, section 9.6).
-func (c *Conn) CloseLinger(max time.Duration) {
+func (c *Conn) CloseLinger(limit time.Duration) {
 	c.loop.check()
 	if c.flags&(flagDone|flagClosing) != 0 {
 		return
 	}
 	c.flags |= flagClosing | flagShut
-	if c.flags&(flagEOF|flagConnecting) == 0 && max > 0 {
+	if c.flags&(flagEOF|flagConnecting) == 0 && limit > 0 {
 		c.closer = c.loop.getCloser(c)
-		c.closer.linger = max
+		c.closer.linger = limit
 	}
 	c.touch()
 }

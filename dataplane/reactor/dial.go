@@ -42,7 +42,7 @@ func (l *Loop) dialed(fd int, addr netip.AddrPort, errno unix.Errno, h DialHandl
 	l.register(c)
 	count(&l.stats.dialed)
 	switch errno {
-	case 0: // at once, as loopback connections often are
+	case 0: // at once
 		c.connected()
 	case unix.EINPROGRESS, unix.EINTR:
 		c.flags |= flagConnecting

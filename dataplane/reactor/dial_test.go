@@ -194,6 +194,47 @@ func TestDialConnectsLater(t *testing.T) {
 	}
 }
 
+// TestDialConnectsAtOnce: OnConnect comes after Dial has returned, and not when
+// the connection was closed meanwhile.
+func TestDialConnectsAtOnce(t *testing.T) {
+	addr, _ := peer(t)
+	r := start(t, Options{})
+	l := r.Loops()[0]
+	for _, closing := range []bool{false, true} {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Connect(fd, &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.SetNonblock(fd, true); err != nil {
+			t.Fatal(err)
+		}
+		events := make(chan string, 2)
+		on(t, l, func() {
+			c := l.dialed(fd, addr, 0, &probe{
+				connect: func(c *Conn) { events <- "connect"; c.Close() },
+				closed:  func(*Conn, error) { events <- "close" },
+			})
+			if len(events) > 0 {
+				t.Error("a callback before Dial returned")
+			}
+			if closing {
+				c.Close()
+			}
+		})
+		if !closing {
+			if e := receive(t, events, "event"); e != "connect" {
+				t.Error(e)
+			}
+		}
+		if e := receive(t, events, "event"); e != "close" {
+			t.Error(e)
+		}
+	}
+}
+
 // TestSelfConnect: a socket that dials its own port is connected to itself when
 // nobody listens there.
 func TestSelfConnect(t *testing.T) {

@@ -234,6 +234,49 @@ func TestPausedIsQuiet(t *testing.T) {
 	}
 }
 
+// TestReadsPerEvent: a connection with much to read gets some reads in a row, and
+// then others get their turn.
+func TestReadsPerEvent(t *testing.T) {
+	const chunk, chunks = 4 << 10, 20
+	r := start(t, Options{ReadBuffer: chunk})
+	l := r.Loops()[0]
+	accepted := make(chan *Conn, 2)
+	var order []*Conn
+	left := 2 * chunk * chunks
+	done := make(chan struct{})
+	ln := listenOn(t, r, func(_ *Loop, c *Conn) Handler {
+		c.PauseRead()
+		accepted <- c
+		return &probe{read: func(c *Conn, p []byte) {
+			order = append(order, c)
+			if left -= len(p); left == 0 {
+				close(done)
+			}
+		}}
+	})
+	var conns []*Conn
+	for range 2 {
+		nc := dialTCP(t, ln.Addr())
+		conns = append(conns, receive(t, accepted, "connection"))
+		mustWrite(t, nc, make([]byte, chunk*chunks))
+	}
+	eventually(t, "the bytes are there", func() (there bool) {
+		on(t, l, func() { there = unread(conns[0].fd) == chunk*chunks && unread(conns[1].fd) == chunk*chunks })
+		return there
+	})
+	on(t, l, func() { conns[0].ResumeRead(); conns[1].ResumeRead() })
+	receive(t, done, "last byte")
+	row, longest := 0, 0
+	for i, c := range order {
+		if row++; i+1 == len(order) || order[i+1] != c {
+			longest, row = max(longest, row), 0
+		}
+	}
+	if longest < readsPerEvent || longest > 2*readsPerEvent { // two turns may follow each other
+		t.Errorf("%d reads of one connection in a row, want %d", longest, readsPerEvent)
+	}
+}
+
 // TestPauseWithoutTrafficIsFree: as long as the peer is silent, pausing and
 // resuming make no system call.
 func TestPauseWithoutTrafficIsFree(t *testing.T) {
@@ -407,6 +450,40 @@ func TestDialedResetKeepsTheAnswer(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestHalfCloseAfterReset: the reset came before the poller could tell of it.
+func TestHalfCloseAfterReset(t *testing.T) {
+	for _, first := range []string{"", "ended"} {
+		t.Run("peer "+first, func(t *testing.T) {
+			r := start(t, Options{})
+			l := r.Loops()[0]
+			accepted := make(chan *Conn, 1)
+			eof := make(chan struct{}, 1)
+			closed := make(chan error, 1)
+			ln := listenOn(t, r, func(_ *Loop, c *Conn) Handler {
+				accepted <- c
+				return &probe{
+					read:   func(_ *Conn, p []byte) { eof <- struct{}{} },
+					closed: func(_ *Conn, err error) { closed <- err },
+				}
+			})
+			nc := dialTCP(t, ln.Addr())
+			c := receive(t, accepted, "connection")
+			if first != "" {
+				_ = nc.CloseWrite()
+				receive(t, eof, "end of file")
+			}
+			on(t, l, func() {
+				_ = nc.SetLinger(0)
+				_ = nc.Close()
+				c.CloseWrite()
+			})
+			if err := receive(t, closed, "OnClose"); !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, unix.EPIPE) {
+				t.Errorf("OnClose got %v", err)
+			}
+		})
 	}
 }
 

@@ -67,7 +67,7 @@ func (l *Loop) admit(a accepted) {
 	defer l.guard(c)
 	l.clock.read()
 	if c.tellPoller(); c.flags&flagDone != 0 {
-		l.log.Error("connection refused", zap.Stringer("remote", a.remote), zap.Error(c.err))
+		l.log.Warn("connection refused", zap.Stringer("remote", a.remote), zap.Error(c.err))
 		return
 	}
 	c.handler = a.listener.handler(l, c)

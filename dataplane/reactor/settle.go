@@ -2,6 +2,8 @@
 
 package reactor
 
+import "os"
+
 // settle brings the connection to rest after a callback: it sends what was
 // queued, calls the callbacks that have become due, closes, and tells the
 // poller what to report.
@@ -63,8 +65,13 @@ func (c *Conn) settleFailed() {
 func (c *Conn) settleSent() {
 	if c.flags&(flagShut|flagShutDone) == flagShut {
 		c.flags |= flagShutDone
-		if errno := shutdownWrite(c.fd); errno != 0 {
-			c.flags |= flagEOF // not connected any more
+		if errno := shutdownWrite(c.fd); errno != 0 && c.flags&flagClosing == 0 {
+			// Reset already, and the reset's reason is still to be told.
+			if reason := socketError(c.fd); reason != 0 {
+				errno = reason
+			}
+			c.fail(os.NewSyscallError("shutdown", errno))
+			return
 		}
 	}
 	switch {

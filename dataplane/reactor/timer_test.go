@@ -245,18 +245,23 @@ func TestAlarmIsLazy(t *testing.T) {
 	near.Fire = func(time.Time) { fired <- struct{}{} }
 	far.Fire = near.Fire
 	request.Fire = near.Fire
-	var set int64
-	on(t, l, func() { l.Schedule(&near, 40*time.Millisecond) })
-	on(t, l, func() { set = l.alarm.at; l.Schedule(&far, time.Hour) })
-	for range 100 { // as one per request
-		on(t, l, func() { l.Schedule(&request, time.Second) })
-		on(t, l, func() { l.Cancel(&request) })
-	}
 	on(t, l, func() {
+		turn := l.setAlarm // as after each callback
+		l.Schedule(&near, 40*time.Millisecond)
+		turn()
+		set := l.alarm.at
+		l.Schedule(&far, time.Hour)
+		turn()
+		for range 100 { // as one per request
+			l.Schedule(&request, time.Second)
+			turn()
+			l.Cancel(&request)
+			turn()
+		}
+		l.Cancel(&far)
 		if set == 0 || l.alarm.at != set {
 			t.Errorf("alarm moved from %d to %d", set, l.alarm.at)
 		}
-		l.Cancel(&far)
 	})
 	receive(t, fired, "timer")
 	on(t, l, func() {
@@ -267,6 +272,23 @@ func TestAlarmIsLazy(t *testing.T) {
 	if n := l.Stats().Alarms; n != 1 {
 		t.Errorf("%d alarms, want 1", n)
 	}
+}
+
+// TestScheduleOnTheTick: no delay at the very beginning of a millisecond is
+// still not the current one, whose timers may just be firing.
+func TestScheduleOnTheTick(t *testing.T) {
+	l := start(t, Options{}).Loops()[0]
+	var timer Timer
+	on(t, l, func() {
+		tick := l.clock.tick() + 5
+		l.clock.now = l.clock.epoch.Add(time.Duration(tick) * tickLength)
+		l.wheel.cur = tick
+		l.Schedule(&timer, 0)
+		if timer.due != tick+1 {
+			t.Errorf("due at %d, want %d", timer.due, tick+1)
+		}
+		l.Cancel(&timer)
+	})
 }
 
 func TestScheduleFarFuture(t *testing.T) {
