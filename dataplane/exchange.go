@@ -109,17 +109,19 @@ func (ex *exchange) begin(c *client) {
 		return
 	}
 	listener := routes.Listener(ex.host)
-	if c.tls != nil {
-		// A connection that was opened for one listener must not reach another
-		// one's routes (RFC 9110, 15.5.20; Gateway API, "misdirected requests").
-		if name := c.tls.ServerName(); routes.Listener([]byte(name)) != listener {
-			ex.fail(errMisdirected)
-			return
-		}
-	}
 	if listener == nil {
 		ex.fail(errNoListener)
 		return
+	}
+	if c.tls != nil {
+		// A connection that was opened for one listener must not reach another
+		// one's routes (RFC 9110, 15.5.20; Gateway API, "misdirected requests").
+		w := ex.worker
+		w.scratch = append(w.scratch[:0], c.tls.ServerName()...)
+		if routes.Listener(w.scratch) != listener {
+			ex.fail(errMisdirected)
+			return
+		}
 	}
 	if !listener.Lookup(ex.host, r, &ex.match) {
 		ex.fail(errNoRoute)
