@@ -100,6 +100,32 @@ func TestCloseGivesUpOnAStalledReader(t *testing.T) {
 	}
 }
 
+// TestClosingIsQuiet: what the peer sends to a connection that is closing is not
+// reported again and again.
+func TestClosingIsQuiet(t *testing.T) {
+	r := start(t, Options{})
+	l := r.Loops()[0]
+	accepted := make(chan *Conn, 1)
+	ln := listenOn(t, r, func(_ *Loop, c *Conn) Handler { accepted <- c; return &probe{} })
+	nc := dialTCP(t, ln.Addr())
+	c := receive(t, accepted, "connection")
+	on(t, l, func() { c.Write(make([]byte, 24<<20)); c.Close() })
+	before := l.Stats().Events
+	for range 50 {
+		mustWrite(t, nc, []byte("x"))
+	}
+	_ = nc.CloseWrite()
+	time.Sleep(20 * time.Millisecond)
+	if n := l.Stats().Events - before; n > 10 {
+		t.Errorf("%d events", n)
+	}
+	on(t, l, func() {
+		if c.flags&flagDone != 0 || c.Buffered() == 0 {
+			t.Error("nothing is left to be delivered")
+		}
+	})
+}
+
 // TestCloseWhenThePeerIsGone: the bytes can't be delivered, and OnClose says so.
 func TestCloseWhenThePeerIsGone(t *testing.T) {
 	r := start(t, Options{})

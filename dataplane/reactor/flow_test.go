@@ -453,6 +453,31 @@ func TestDialedResetKeepsTheAnswer(t *testing.T) {
 	}
 }
 
+// TestDialedWriteFails though the connection seems to be open: it ends with the
+// error all the same.
+func TestDialedWriteFails(t *testing.T) {
+	addr, conns := peer(t)
+	r := start(t, Options{})
+	l := r.Loops()[0]
+	closed := make(chan error, 1)
+	connected := make(chan *Conn, 1)
+	on(t, l, func() {
+		_, err := l.Dial(addr, &probe{
+			connect: func(c *Conn) { connected <- c },
+			closed:  func(_ *Conn, err error) { closed <- err },
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	c := receive(t, connected, "connection")
+	receive(t, conns, "connection")
+	on(t, l, func() { c.fail(unix.ENETDOWN) })
+	if err := receive(t, closed, "OnClose"); !errors.Is(err, unix.ENETDOWN) {
+		t.Errorf("OnClose got %v", err)
+	}
+}
+
 // TestHalfCloseAfterReset: the reset came before the poller could tell of it.
 func TestHalfCloseAfterReset(t *testing.T) {
 	for _, first := range []string{"", "ended"} {
@@ -558,7 +583,11 @@ func TestOutboundQueue(t *testing.T) {
 			t.Fatal("the queue's bytes differ")
 		}
 	}
+	o.append(&f, make([]byte, 2*freeBytesLimit))
 	o.release(&f)
+	if f.bytes > freeBytesLimit || f.bytes < freeBytesLimit/2 {
+		t.Errorf("%d free bytes, limit %d", f.bytes, freeBytesLimit)
+	}
 	held := 0
 	for _, c := range f.head {
 		for ; c != nil; c = c.next {
@@ -567,6 +596,45 @@ func TestOutboundQueue(t *testing.T) {
 	}
 	if held != f.bytes {
 		t.Errorf("free list counts %d bytes, has %d", f.bytes, held)
+	}
+}
+
+// TestLargeWritesAreNotQueued: a large write goes to the kernel at once and takes
+// what is queued with it, and so do many small ones when they have become much.
+func TestLargeWritesAreNotQueued(t *testing.T) {
+	r := start(t, Options{})
+	l := r.Loops()[0]
+	accepted := make(chan *Conn, 1)
+	ln := listenOn(t, r, func(l *Loop, c *Conn) Handler { accepted <- c; return &probe{} })
+	nc := dialTCP(t, ln.Addr())
+	c := receive(t, accepted, "connection")
+	var sent []byte
+	write := func(n int) {
+		p := make([]byte, n)
+		for i := range p {
+			p[i] = byte(len(sent) + i)
+		}
+		sent = append(sent, p...)
+		c.Write(p)
+	}
+	on(t, l, func() {
+		if write(directWrite); c.Buffered() != 0 || l.free.bytes != 0 {
+			t.Errorf("%d bytes are queued after a large write, %d bytes of buffers were used", c.Buffered(), l.free.bytes)
+		}
+		if write(100); c.Buffered() != 100 {
+			t.Errorf("%d bytes are queued after a small write", c.Buffered())
+		}
+		if write(directWrite); c.Buffered() != 0 {
+			t.Errorf("%d bytes are queued after another large write", c.Buffered())
+		}
+		for range 100 {
+			if write(1000); c.Buffered() >= eagerFlush {
+				t.Errorf("%d bytes are queued", c.Buffered())
+			}
+		}
+	})
+	if got := mustRead(t, nc, len(sent)); !bytes.Equal(got, sent) {
+		t.Error("the bytes arrived in another order")
 	}
 }
 

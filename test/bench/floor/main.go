@@ -53,25 +53,32 @@ func run(listen, upstream string, pin int) error {
 			return fmt.Errorf("pin to cpu %d: %w", pin, err)
 		}
 	}
+	r, err := newRelay(listen, upstream)
+	if err != nil {
+		return err
+	}
+	return r.poller.Polling(r.onEvent)
+}
+
+// newRelay returns a relay that listens. Its descriptors live as long as the
+// process.
+func newRelay(listen, upstream string) (*relay, error) {
 	r := &relay{buf: make([]byte, 64<<10)}
 	if err := r.resolve(upstream); err != nil {
-		return err
+		return nil, err
 	}
 	var err error
 	if r.poller, err = netpoll.OpenPoller(); err != nil {
-		return err
+		return nil, err
 	}
 	r.listener, _, err = socket.TCPSocket("tcp", listen, true, []socket.Option[int]{
 		{SetSockOpt: socket.SetReuseAddr, Opt: 1},
 		{SetSockOpt: socket.SetNoDelay, Opt: 1}, // accepted sockets inherit it
 	}, nil)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", listen, err)
+		return nil, fmt.Errorf("listen on %s: %w", listen, err)
 	}
-	if err := r.poller.AddRead(&netpoll.PollAttachment{FD: r.listener}, false); err != nil {
-		return err
-	}
-	return r.poller.Polling(r.onEvent)
+	return r, r.poller.AddRead(&netpoll.PollAttachment{FD: r.listener}, false)
 }
 
 func (r *relay) resolve(upstream string) error {

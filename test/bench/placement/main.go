@@ -204,22 +204,26 @@ func parse(report string) (run, error) {
 	for _, f := range []struct {
 		pattern string
 		set     func(string) error
-		must    bool
 	}{
-		{`Requests/sec:\s+([\d.]+)`, func(s string) (err error) { one.PerSecond, err = strconv.ParseFloat(s, 64); return err }, true},
-		{`\s50%\s+([\d.]+[a-z]+)`, func(s string) (err error) { one.P50, err = time.ParseDuration(s); return err }, true},
-		{`\s99%\s+([\d.]+[a-z]+)`, func(s string) (err error) { one.P99, err = time.ParseDuration(s); return err }, true},
-		{`Socket errors: .*?(\d+), timeout`, func(s string) (err error) { one.Errors, err = strconv.Atoi(s); return err }, false},
+		{`Requests/sec:\s+([\d.]+)`, func(s string) (err error) { one.PerSecond, err = strconv.ParseFloat(s, 64); return err }},
+		{`\s50%\s+([\d.]+[a-z]+)`, func(s string) (err error) { one.P50, err = time.ParseDuration(s); return err }},
+		{`\s99%\s+([\d.]+[a-z]+)`, func(s string) (err error) { one.P99, err = time.ParseDuration(s); return err }},
 	} {
 		m := regexp.MustCompile(f.pattern).FindStringSubmatch(report)
 		if m == nil {
-			if f.must {
-				return run{}, fmt.Errorf("no match for %s", f.pattern)
-			}
-			continue
+			return run{}, fmt.Errorf("no match for %s", f.pattern)
 		}
 		if err := f.set(m[1]); err != nil {
 			return run{}, err
+		}
+	}
+	if m := regexp.MustCompile(`Socket errors: (.*)`).FindStringSubmatch(report); m != nil {
+		for _, s := range regexp.MustCompile(`\d+`).FindAllString(m[1], -1) {
+			n, err := strconv.Atoi(s)
+			if err != nil {
+				return run{}, err
+			}
+			one.Errors += n
 		}
 	}
 	return one, nil
