@@ -36,6 +36,7 @@ type socket struct {
 	fd      int        // -1 when closed
 	id      int        // the descriptor; also after close
 	watched bool       // registered with the poller
+	shared  bool       // other processes may have descriptors of the socket
 }
 
 func newSocket(ln *Listener, l *Loop, fd int) *socket {
@@ -109,6 +110,7 @@ func (s *socket) duplicate() (int, error) {
 	if s.fd < 0 {
 		return -1, os.ErrClosed
 	}
+	s.shared = true
 	fd, err := gnetsocket.Dup(s.fd)
 	return fd, os.NewSyscallError("dup", err)
 }
@@ -116,7 +118,7 @@ func (s *socket) duplicate() (int, error) {
 // accept takes the connections that wait, and hands them over.
 func (s *socket) accept() {
 	s.acceptAll()
-	s.loop.place.handOver()
+	s.loop.place.handOver(s.loop)
 	s.watch()
 }
 
@@ -125,6 +127,9 @@ func (s *socket) accept() {
 func (s *socket) acceptAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.shared && s.fd >= 0 {
+		s.keepNonblocking()
+	}
 	for range acceptBatch {
 		if s.fd < 0 || s.listener.paused.Load() || s.retry.Armed() {
 			return
@@ -143,6 +148,18 @@ func (s *socket) acceptAll() {
 			s.backOff(errno)
 			return
 		}
+	}
+}
+
+// keepNonblocking undoes what another process may have done: O_NONBLOCK belongs
+// to the socket, not to the descriptor, and accepting must not wait.
+func (s *socket) keepNonblocking() {
+	flags, err := unix.FcntlInt(uintptr(s.fd), unix.F_GETFL, 0)
+	if err == nil && flags&unix.O_NONBLOCK == 0 {
+		_, err = unix.FcntlInt(uintptr(s.fd), unix.F_SETFL, flags|unix.O_NONBLOCK)
+	}
+	if err != nil {
+		s.loop.log.Error("listener", zap.Stringer("addr", s.listener.addr), zap.Error(err))
 	}
 }
 

@@ -57,7 +57,7 @@ func (r *Reactor) Listen(addr netip.AddrPort, handler func(*Loop, *Conn) Handler
 			return nil, fmt.Errorf("listen on %v: %w", addr, err)
 		}
 	}
-	return r.serveListener(addr, loops, fds, handler)
+	return r.serveListener(addr, loops, fds, false, handler)
 }
 
 // Adopt accepts from an inherited listening TCP descriptor, which must not
@@ -82,7 +82,7 @@ func (r *Reactor) Adopt(fd int, handler func(*Loop, *Conn) Handler) (*Listener, 
 	if err := inheritable(fd); err != nil {
 		return nil, fmt.Errorf("adopt descriptor %d: %w", fd, err)
 	}
-	return r.serveListener(addr, []*Loop{r.acceptor}, []int{fd}, handler)
+	return r.serveListener(addr, []*Loop{r.acceptor}, []int{fd}, true, handler)
 }
 
 // listen opens a listening socket, with the backlog of net.core.somaxconn.
@@ -117,10 +117,12 @@ func inheritable(fd int) error {
 }
 
 // serveListener starts to accept from fds, the i-th on loops[i].
-func (r *Reactor) serveListener(addr netip.AddrPort, loops []*Loop, fds []int, handler func(*Loop, *Conn) Handler) (*Listener, error) {
+func (r *Reactor) serveListener(addr netip.AddrPort, loops []*Loop, fds []int, shared bool, handler func(*Loop, *Conn) Handler) (*Listener, error) {
 	ln := &Listener{reactor: r, addr: addr, handler: handler}
 	for i, fd := range fds {
-		ln.sockets = append(ln.sockets, newSocket(ln, loops[i], fd))
+		s := newSocket(ln, loops[i], fd)
+		s.shared = shared
+		ln.sockets = append(ln.sockets, s)
 	}
 	if !r.add(ln) {
 		closeAll(fds)

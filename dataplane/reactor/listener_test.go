@@ -146,6 +146,11 @@ func TestPlacement(t *testing.T) {
 		if s := r.AcceptorStats(); s.Events > s.Wakeups {
 			t.Errorf("the acceptor saw connections: %+v", s)
 		}
+		for _, l := range r.Loops() {
+			if s := l.Stats(); s.Wakeups > 2 { // one for the listener
+				t.Errorf("loop %d was woken %d times", l.Index(), s.Wakeups)
+			}
+		}
 	})
 }
 
@@ -350,6 +355,26 @@ func TestAdopt(t *testing.T) {
 	mustRead(t, nc, 1)
 	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
 		t.Errorf("not close-on-exec: %v", err)
+	}
+}
+
+// TestSharedSocketMadeBlocking by another process: the acceptor does not wait in
+// accept.
+func TestSharedSocketMadeBlocking(t *testing.T) {
+	r := start(t, Options{})
+	ln := listenOn(t, r, echo)
+	f, err := ln.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for range 3 {
+		if err := unix.SetNonblock(int(f.Fd()), false); err != nil {
+			t.Fatal(err)
+		}
+		nc := dialTCP(t, ln.Addr())
+		mustWrite(t, nc, []byte("x"))
+		mustRead(t, nc, 1)
 	}
 }
 

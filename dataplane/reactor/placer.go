@@ -38,14 +38,22 @@ func (p *placer) put(a accepted) {
 	p.batches[i] = append(p.batches[i], a)
 }
 
-// handOver gives each loop its batch.
-func (p *placer) handOver() {
+// handOver gives each loop its batch. It is called on the loop self.
+func (p *placer) handOver(self *Loop) {
 	for i, batch := range p.batches {
-		if len(batch) > 0 {
+		switch {
+		case len(batch) == 0:
+			continue
+		case p.loops[i] == self:
+			for _, a := range batch {
+				self.admit(a)
+				self.settleAll()
+			}
+		default:
 			p.loops[i].takeOver(batch)
-			clear(batch)
-			p.batches[i] = batch[:0]
 		}
+		clear(batch)
+		p.batches[i] = batch[:0]
 	}
 }
 
