@@ -214,15 +214,22 @@ func (l *Loop) tell(problems []compile.Problem) {
 		if l.told[p] {
 			continue
 		}
-		fields := []zap.Field{zap.String("object", p.Object()), zap.String("field", p.Field), zap.String("reason", p.Reason)}
-		if p.File != "" {
-			fields = append(fields, zap.String("file", p.File), zap.Int("line", p.Line))
+		level := zap.ErrorLevel
+		if p.Severity == compile.Warning {
+			level = zap.WarnLevel
 		}
-		if p.Severity == compile.Error {
-			l.log.Error(p.Message, fields...)
-		} else {
-			l.log.Warn(p.Message, fields...)
+		var fields []zap.Field
+		for _, f := range []struct{ name, value string }{{"object", p.Object()}, {"field", p.Field}, {"reason", p.Reason}, {"file", p.File}} {
+			if f.value != "" {
+				fields = append(fields, zap.String(f.name, f.value))
+			}
 		}
+		if p.Line > 0 {
+			fields = append(fields, zap.Int("line", p.Line))
+		}
+		line := p
+		line.Severity = compile.Error // the level says it
+		l.log.Log(level, line.String(), fields...)
 	}
 	if len(l.told) > 0 && len(now) == 0 {
 		l.log.Info("the configuration has no problem any more")

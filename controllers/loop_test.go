@@ -345,10 +345,10 @@ func TestLog(t *testing.T) {
 	l := newLoop(t, controllers.Options{Source: src, DataPlane: &plane{}, Logger: zap.New(core)})
 	l.Turn(t.Context())
 	l.Turn(t.Context())
-	if n := logs.FilterMessage("bad").FilterField(zap.String("file", "a.yaml")).FilterField(zap.Int("line", 3)).FilterLevelExact(zapcore.ErrorLevel).Len(); n != 1 {
+	if n := logs.FilterMessage("a.yaml:3: bad").FilterField(zap.String("file", "a.yaml")).FilterField(zap.Int("line", 3)).FilterLevelExact(zapcore.ErrorLevel).Len(); n != 1 {
 		t.Errorf("the error is logged %d times", n)
 	}
-	if n := logs.FilterMessage("odd").FilterField(zap.String("object", "Service default/web")).FilterLevelExact(zapcore.WarnLevel).Len(); n != 1 {
+	if n := logs.FilterMessage("x.yaml:7: Service default/web: odd").FilterField(zap.String("object", "Service default/web")).FilterLevelExact(zapcore.WarnLevel).Len(); n != 1 {
 		t.Errorf("the warning is logged %d times", n)
 	}
 	if n := logs.FilterMessage("configuration applied").Len(); n != 1 {

@@ -120,20 +120,7 @@ func expiries(certs []compile.Certificate, now time.Time) []compile.Problem {
 func checkText(w io.Writer, problems []compile.Problem, r *compile.Report, counts string) error {
 	var b strings.Builder
 	for _, p := range problems {
-		if p.File != "" {
-			fmt.Fprintf(&b, "%s:%d: ", p.File, max(p.Line, 1))
-		}
-		if p.Severity == compile.Warning {
-			b.WriteString("warning: ")
-		}
-		if o := p.Object(); o != "" {
-			fmt.Fprintf(&b, "%s: ", o)
-		}
-		if p.Field != "" {
-			fmt.Fprintf(&b, "%s: ", p.Field)
-		}
-		b.WriteString(p.Message)
-		b.WriteByte('\n')
+		b.WriteString(p.String() + "\n")
 	}
 	if len(problems) > 0 {
 		b.WriteByte('\n')

@@ -200,3 +200,17 @@ func TestSamples(t *testing.T) {
 		t.Errorf("only %d routes:\n%s", n, out.String())
 	}
 }
+
+// TestSamplesTLS: the HTTPS sample lacks the Secret that a script makes, and
+// nothing else.
+func TestSamplesTLS(t *testing.T) {
+	text, err := os.ReadFile("../../config/samples-tls/https.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := checkDir(t, string(text), checkFlags{})
+	if !errors.Is(err, errProblems) || !strings.HasPrefix(got, "a.yaml:") || !strings.Contains(got, "Secret default/sample-tls does not exist\n\n") ||
+		!strings.HasSuffix(got, "\n1 error, 0 warnings\n") {
+		t.Errorf("%v\n%s", err, got)
+	}
+}

@@ -235,9 +235,9 @@ func (w *world) route() *gatewayv1.HTTPRoute {
 // TestIncremental edits objects at random: a compiler that keeps what it can must
 // say the same as one that starts afresh, and its snapshots must be valid.
 func TestIncremental(t *testing.T) {
-	seeds := uint64(60)
+	seeds := uint64(25)
 	if testing.Short() {
-		seeds = 10
+		seeds = 5
 	}
 	for seed := range seeds {
 		w := newWorld(t, seed)

@@ -38,7 +38,9 @@ type caseOptions struct {
 	Pool []string `json:"pool"`
 	// Unchecked leaves out the checks of the CRDs, for what an API server with
 	// other CRDs could let through.
-	Unchecked bool     `json:"unchecked"`
+	Unchecked bool `json:"unchecked"`
+	// Untrusted treats endpoints as in a cluster.
+	Untrusted bool     `json:"untrusted"`
 	Bundles   []string `json:"bundles"`
 	// Fail are sockets that can't be opened, with the errno's name.
 	Fail map[string]string `json:"fail"`
@@ -103,6 +105,7 @@ func loadCase(t *testing.T, dir string) (compile.Input, []compile.Problem, *file
 		t.Fatal(err)
 	}
 	in, problems := src.Input()
+	in.Options.TrustEndpoints = !o.Untrusted
 	for _, s := range in.Secrets {
 		certify(t, s)
 	}

@@ -2,7 +2,9 @@ package compile
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 )
 
 // Severity says how bad a problem is.
@@ -55,6 +57,25 @@ func (p Problem) Object() string {
 		return p.Kind + " " + p.Name
 	}
 	return p.Kind + " " + p.Namespace + "/" + p.Name
+}
+
+// String returns the problem as one line: "file:line: Kind namespace/name: field:
+// message", without the parts that it does not have.
+func (p Problem) String() string {
+	var b strings.Builder
+	if p.File != "" {
+		fmt.Fprintf(&b, "%s:%d: ", p.File, max(p.Line, 1))
+	}
+	if p.Severity == Warning {
+		b.WriteString("warning: ")
+	}
+	if o := p.Object(); o != "" {
+		b.WriteString(o + ": ")
+	}
+	if p.Field != "" {
+		b.WriteString(p.Field + ": ")
+	}
+	return b.String() + p.Message
 }
 
 // SortProblems orders problems by file, line, object and field, so that a list
