@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -113,7 +114,8 @@ func openIdle(addr, host string, useTLS bool) (net.Conn, error) {
 }
 
 // runHold keeps a number of requests under way to a backend that hangs: one
-// that is refused is sent again a second later. It ends with standard input.
+// that is refused is sent again about a second later: not all at once, or the
+// proxy would see one burst each second. It ends with standard input.
 func runHold(args []string) error {
 	fs := flag.NewFlagSet("hold", flag.ExitOnError)
 	addr := fs.String("addr", "127.0.0.1:8080", "proxy's address")
@@ -144,7 +146,7 @@ func runHold(args []string) error {
 					io.Copy(io.Discard, resp.Body)
 					resp.Body.Close()
 					refused.Add(1)
-					time.Sleep(time.Second)
+					time.Sleep(time.Second/2 + rand.N(time.Second))
 					if resp.Close {
 						break
 					}
