@@ -38,6 +38,8 @@ type Source struct {
 	files    map[string]*file
 	objects  map[objectKey]*known
 	implicit map[string]*corev1.Namespace
+
+	unwatched error // why changes somewhere are not seen
 }
 
 // file is what is known of one file.
@@ -111,6 +113,11 @@ func (s *Source) Input() (compile.Input, []compile.Problem) {
 	defer s.mu.Unlock()
 	t := walk(s.dir, s.opts.StatusDir)
 	problems := t.problems
+	if s.unwatched != nil {
+		problems = append(problems, compile.Problem{
+			Severity: compile.Error, File: s.dir, Reason: "Unwatched", Message: fmt.Sprintf("changes may not be seen: %v", s.unwatched),
+		})
+	}
 	files := make(map[string]*file, len(t.files))
 	for path, text := range t.files {
 		f, ps := s.read(path, text)

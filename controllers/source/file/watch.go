@@ -2,10 +2,12 @@ package file
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/fsnotify/fsnotify"
 
@@ -21,7 +23,7 @@ func (s *Source) Watch(ctx context.Context) (<-chan struct{}, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", s.dir, err)
 	}
-	w := &watcher{notify: notify, inodes: make(map[string]os.FileInfo)}
+	w := &watcher{source: s, notify: notify, inodes: make(map[string]os.FileInfo)}
 	if w.root, err = filepath.Abs(s.dir); err == nil {
 		w.status, err = filepath.Abs(s.opts.StatusDir)
 	}
@@ -40,6 +42,7 @@ func (s *Source) Watch(ctx context.Context) (<-chan struct{}, error) {
 
 // watcher follows the directories of a source. It is owned by its goroutine.
 type watcher struct {
+	source *Source
 	root   string // absolute, as status
 	status string
 	notify *fsnotify.Watcher
@@ -71,20 +74,29 @@ func (w *watcher) run(ctx context.Context, events chan<- holdoff.Event) {
 			kind := holdoff.Settle
 			if !e.Has(fsnotify.Write) {
 				kind = holdoff.Now
-				// Directories may have come or gone. What can't be watched shows in
-				// the next Input.
-				_ = w.follow()
+				w.source.blind(w.follow()) // directories may have come or gone
 			}
 			if !send(kind) {
 				return
 			}
 		case _, ok := <-w.notify.Errors:
+			if !ok {
+				return
+			}
 			// Events were lost: what changed is not known, so all may have.
-			if !ok || w.follow() != nil && ctx.Err() != nil || !send(holdoff.Settle) {
+			w.source.blind(w.follow())
+			if !send(holdoff.Settle) {
 				return
 			}
 		}
 	}
+}
+
+// blind notes that a part of the directory can't be watched, or that all of it can.
+func (s *Source) blind(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unwatched = err
 }
 
 // matters tells whether an event may change what Input says.
@@ -130,6 +142,9 @@ func (w *watcher) follow() error {
 		if err := w.notify.Add(dir); err != nil {
 			if first == nil {
 				first = fmt.Errorf("watch %s: %w", dir, err)
+				if errors.Is(err, syscall.ENOSPC) {
+					first = fmt.Errorf("%w; raise fs.inotify.max_user_watches", first)
+				}
 			}
 			continue
 		}

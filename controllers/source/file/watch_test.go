@@ -226,6 +226,25 @@ func TestWatchStorm(t *testing.T) {
 	}
 }
 
+// TestUnwatched: what can't be watched is said, until it can.
+func TestUnwatched(t *testing.T) {
+	f := newFolder(t)
+	f.write("sub/a.yaml", configMap("a", "1"))
+	s := f.open(Options{})
+	notify, err := fsnotify.NewWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	notify.Close() // now it takes nothing more
+	w := &watcher{source: s, root: f.path, status: f.path + "/status", notify: notify, inodes: make(map[string]os.FileInfo)}
+	s.blind(w.follow())
+	if _, ps := s.Input(); len(ps) != 1 || ps[0].Reason != "Unwatched" || ps[0].File != f.path {
+		t.Errorf("problems: %v", ps)
+	}
+	s.blind(nil)
+	f.expect(s, "a=1@1")
+}
+
 func TestMatters(t *testing.T) {
 	w := &watcher{root: "/etc/headgate", status: "/etc/headgate/status"}
 	for _, tt := range []struct {
