@@ -189,8 +189,8 @@ func (c *client) keep(rest []byte, owned bool) {
 	default:
 		c.in = append([]byte(nil), rest...)
 	}
-	if len(c.in) == 0 {
-		return
+	if len(c.in) == 0 || c.bodyOpen {
+		return // or it is the beginning of a chunk: the rest is waited for
 	}
 	if c.ex != nil || c.conn.AboveHighWater() {
 		c.pause(pausePipeline)

@@ -71,7 +71,7 @@ func classify(name []byte) forwarded {
 		kind = forwardedRealIP
 	case s == "x-request-id":
 		kind = forwardedRequest
-	case len(s) > 12 && s[:12] == "x-forwarded-":
+	case s == "x-forwarded", len(s) > 12 && s[:12] == "x-forwarded-":
 		kind = forwardedOther
 	}
 	if alias && kind != notForwarded {

@@ -42,7 +42,7 @@ type clusterState struct {
 	// take new requests, which come first in endpoints.
 	cumulative []uint64
 	equal      bool // all weights are the same
-	retired    bool
+	retired    bool // no route names the cluster any more: connections are not kept
 }
 
 // Endpoint is one address of a cluster at run time. It keeps its identity over

@@ -140,7 +140,8 @@ func (c *Conn) head(s *Stream) {
 // it.
 func (c *Conn) finish(extra int) {
 	s := c.stream
-	reuse := c.parser.KeepAlive() && s.requestEnded && extra == 0 && !c.tunnel && !c.endpoint.removed.Load() && c.state == connBusy
+	reuse := c.parser.KeepAlive() && s.requestEnded && extra == 0 && !c.tunnel && c.state == connBusy &&
+		!c.endpoint.removed.Load() && !c.shard.cluster.state.Load().retired
 	trailers := c.parser.Trailers()
 	s.timer.Cancel()
 	sh, ep := s.shard, s.endpoint

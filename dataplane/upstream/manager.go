@@ -82,12 +82,13 @@ func (m *Manager) Update(clusters []*ir.Cluster) {
 		case c.state.Load().ir == want:
 			continue
 		}
-		m.replace(c, want, false)
+		m.replace(c, want)
 	}
 }
 
 // Retire drops every cluster that is not in keep: their idle connections are
-// closed, what is under way finishes.
+// closed. Requests that a loop has already matched by the last routes are still
+// served, so a retired cluster keeps its endpoints.
 func (m *Manager) Retire(keep []*ir.Cluster) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,7 +101,12 @@ func (m *Manager) Retire(keep []*ir.Cluster) {
 			continue
 		}
 		delete(m.clusters, name)
-		m.replace(c, &ir.Cluster{Name: name, Protocol: c.state.Load().ir.Protocol, Pool: c.state.Load().ir.Pool}, true)
+		st := *c.state.Load()
+		st.retired = true
+		c.state.Store(&st)
+		for i, sh := range c.shards {
+			m.opts.Loops[i].Post(func() { sh.forget(st.endpoints) })
+		}
 	}
 	m.resolver.watch(m.names())
 	m.opts.Metrics.RetainClusters(func(name string) bool { return named[name] })
@@ -117,13 +123,13 @@ func (m *Manager) newCluster(want *ir.Cluster) *Cluster {
 
 // replace publishes the state that want asks for and closes the idle
 // connections to endpoints that went.
-func (m *Manager) replace(c *Cluster, want *ir.Cluster, retired bool) {
+func (m *Manager) replace(c *Cluster, want *ir.Cluster) {
 	old := c.state.Load()
 	byAddr := make(map[netip.AddrPort]*Endpoint, len(old.endpoints))
 	for _, e := range old.endpoints {
 		byAddr[e.addr] = e
 	}
-	next := &clusterState{ir: want, pool: withDefaults(want.Pool, m.opts.Pool), equal: true, retired: retired}
+	next := &clusterState{ir: want, pool: withDefaults(want.Pool, m.opts.Pool), equal: true}
 	var draining []*Endpoint
 	var sum, first uint64
 	seen := map[netip.AddrPort]bool{}
@@ -173,13 +179,11 @@ func (m *Manager) replace(c *Cluster, want *ir.Cluster, retired bool) {
 		if len(gone) > 0 {
 			m.opts.Loops[i].Post(func() { sh.forget(gone) })
 		}
-		if next.pool.Size > old.pool.Size || len(next.cumulative) > 0 && len(old.cumulative) == 0 || retired {
+		if next.pool.Size > old.pool.Size || len(next.cumulative) > 0 && len(old.cumulative) == 0 {
 			m.opts.Loops[i].Post(sh.serve)
 		}
 	}
-	if !retired {
-		m.resolver.watch(m.names())
-	}
+	m.resolver.watch(m.names())
 }
 
 // names returns the endpoint addresses of all clusters that need resolving.
@@ -209,7 +213,7 @@ func (m *Manager) resolved(address string, err error) {
 		case err != nil && m.opts.OnResolveError != nil:
 			m.opts.OnResolveError(c.name, address, err)
 		case err == nil:
-			m.replace(c, st.ir, false)
+			m.replace(c, st.ir)
 		}
 	}
 }

@@ -140,6 +140,25 @@ func TestWaitersFailWhenTheLastEndpointGoes(t *testing.T) {
 	n.want(t, "fail no_endpoints")
 }
 
+// A loop may have matched a request by routes that are gone a moment later.
+func TestARetiredClusterStillServesWhatWasMatched(t *testing.T) {
+	r := newRig(t, 1, Options{})
+	c := r.cluster(ir.Pool{Size: 1, Waiting: 1}, 0, "10.0.0.1:80")
+	r.open(c, 0, Try{})
+	waiting := r.open(c, 0, Try{})
+	r.Retire(nil)
+	r.loops[0].run()
+	r.serve(r.loops[0].last(), okAnswer)
+	if !r.loops[0].dialed[0].closed {
+		t.Error("a connection of a retired cluster was kept")
+	}
+	r.serve(r.loops[0].last(), okAnswer)
+	waiting.want(t, "ready", "head", "data", "end")
+	late := r.open(c, 0, Try{})
+	r.serve(r.loops[0].last(), okAnswer)
+	late.want(t, "ready", "head", "data", "end")
+}
+
 func TestDrainingEndpointsGetNothingNew(t *testing.T) {
 	r := newRig(t, 1, Options{})
 	s := spec(ir.Pool{}, ir.BalanceRoundRobin, "10.0.0.1:80", "10.0.0.2:80")
