@@ -18,11 +18,11 @@ func near(t *testing.T, what string, got, want, relative float64) {
 	}
 }
 
-// must returns v, and fails the test on an error.
-func must[T any](t *testing.T, v T, err error) T {
-	t.Helper()
+// value returns v, or not a number when there is an error, which no comparison
+// accepts.
+func value(v float64, err error) float64 {
 	if err != nil {
-		t.Fatal(err)
+		return math.NaN()
 	}
 	return v
 }
@@ -40,20 +40,13 @@ func TestEquation1(t *testing.T) {
 func TestEquation2(t *testing.T) {
 	for _, c := range []struct {
 		cores                      int
-		lambda, measured, efficent float64
+		lambda, measured, efficiency float64
 	}{{2, 56200, 54800, 0.975}, {4, 112400, 112400, 1}, {8, 224800, 198600, 0.883}} {
-		got := must(t, must2(Capacity(28100, c.cores)), nil)
-		if got != c.lambda || math.Abs(c.measured/got-c.efficent) > 0.0005 {
+		got := value(Capacity(28100, c.cores))
+		if got != c.lambda || math.Abs(c.measured/got-c.efficiency) > 0.0005 {
 			t.Errorf("%d cores: %v, efficiency %.4f", c.cores, got, c.measured/got)
 		}
 	}
-}
-
-func must2(v float64, err error) float64 {
-	if err != nil {
-		return math.NaN()
-	}
-	return v
 }
 
 func TestEquation3(t *testing.T) {
@@ -68,15 +61,15 @@ func TestEquation3(t *testing.T) {
 		{"half", time.Millisecond, 4 * time.Millisecond, 0.5, 1000.0 / 3},      // 1/(1+2)
 		{"only waiting", 0, 4 * time.Millisecond, 0, 250},
 	} {
-		near(t, c.name, must2(ServiceRate(c.cpu, c.io, c.async)), c.mu, 1e-12)
+		near(t, c.name, value(ServiceRate(c.cpu, c.io, c.async)), c.mu, 1e-12)
 	}
 }
 
 // TestEquation4 is the load of the paper's Table 1 on its own Eq. (2):
 // 23,680 / (4 * 28,100).
 func TestEquation4(t *testing.T) {
-	near(t, "rho", must2(Intensity(23680, 28100, 4)), 0.210676, 1e-5)
-	near(t, "rho of an overload", must2(Intensity(300, 100, 2)), 1.5, 1e-15)
+	near(t, "rho", value(Intensity(23680, 28100, 4)), 0.210676, 1e-5)
+	near(t, "rho of an overload", value(Intensity(300, 100, 2)), 1.5, 1e-15)
 }
 
 // TestEquations5To7 sets Erlang C and the times beside values worked out by hand
@@ -99,14 +92,13 @@ func TestEquations5To7(t *testing.T) {
 		{"M/M/3", 2, 1, 3, 4.0 / 9, 4.0 / 9, 1e-14},
 		// Erlang's tables: 10 servers, 8 erlangs.
 		{"10 servers, 8 erlangs", 8, 1, 10, 0.40918, 0.20459, 1e-4},
-		// Half an hour of calls of 3 minutes at 20 an hour and 2 lines: 1 erlang.
-		{"2 lines, 1 erlang", 1, 1, 2, 1.0 / 3, 1.0 / 3, 1e-14},
+		{"2 servers, 1 erlang", 1, 1, 2, 1.0 / 3, 1.0 / 3, 1e-14},
 		{"nothing arrives", 0, 1, 4, 0, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			near(t, "C", must2(WaitProbability(c.lambda, c.mu, c.servers)), c.wait, c.precision)
-			near(t, "W_q", must2(QueueDelay(c.lambda, c.mu, c.servers)), c.delay, c.precision)
-			near(t, "W", must2(ResponseTime(c.lambda, c.mu, c.servers)), c.delay+1/c.mu, c.precision)
+			near(t, "C", value(WaitProbability(c.lambda, c.mu, c.servers)), c.wait, c.precision)
+			near(t, "W_q", value(QueueDelay(c.lambda, c.mu, c.servers)), c.delay, c.precision)
+			near(t, "W", value(ResponseTime(c.lambda, c.mu, c.servers)), c.delay+1/c.mu, c.precision)
 		})
 	}
 }
@@ -130,7 +122,7 @@ func literal(c int, rho float64) float64 {
 func TestErlangStable(t *testing.T) {
 	for _, c := range []int{1, 2, 8, 150, 171, 500, 1000} {
 		for _, rho := range []float64{1e-9, 0.1, 0.5, 0.85, 0.95, 0.999, 1 - 1e-9} {
-			got := must2(WaitProbability(rho*float64(c), 1, c))
+			got := value(WaitProbability(rho*float64(c), 1, c))
 			want := literal(c, rho*float64(c)/float64(c))
 			if want < 1e-280 { // near the smallest float64
 				if got > 1e-280 {
@@ -162,10 +154,10 @@ func TestTable4(t *testing.T) {
 	} {
 		sync, err1 := m.Sync(c.n)
 		async, err2 := m.Async(c.n, 4)
-		if err1 != nil || err2 != nil || float64(sync) != c.sync*mb || float64(async) != c.async*mb {
+		if err1 != nil || err2 != nil || float64(sync) != c.sync*mb || math.Abs(float64(async)-c.async*mb) > 0.5 {
 			t.Errorf("n = %d: %d and %d bytes, want %v and %v MB", c.n, sync, async, c.sync, c.async)
 		}
-		if missing := c.async - c.printed; missing != 0 && missing != 4 {
+		if missing := math.Abs(c.async - c.printed); missing != 0 && missing != 4 {
 			t.Errorf("n = %d: the table differs by %v MB", c.n, missing)
 		}
 	}
@@ -232,19 +224,19 @@ func TestExactCases(t *testing.T) {
 	for _, rho := range []float64{0.1, 0.5, 0.9, 0.99} {
 		for _, c := range []int{1, 4, 64} {
 			q := Queue{rho * float64(c), 1, c, 1, 1}
-			near(t, "M/M/c", must2(delay(q.GGc())), must2(delay(q.MMc())), 1e-12)
+			near(t, "M/M/c", value(delay(q.GGc())), value(delay(q.MMc())), 1e-12)
 		}
 		// Pollaczek-Khinchine: W_q = rho/(1-rho) * (1+cs^2)/2 / mu.
 		for _, cs := range []float64{0, 0.5, 1.74, 3} {
 			q := Queue{rho, 1, 1, 1, cs}
-			near(t, "M/G/1", must2(delay(q.GGc())), rho/(1-rho)*(1+cs*cs)/2, 1e-12)
-			near(t, "M/G/1, Allen-Cunneen", must2(delay(q.AllenCunneen())), rho/(1-rho)*(1+cs*cs)/2, 1e-12)
+			near(t, "M/G/1", value(delay(q.GGc())), rho/(1-rho)*(1+cs*cs)/2, 1e-12)
+			near(t, "M/G/1, Allen-Cunneen", value(delay(q.AllenCunneen())), rho/(1-rho)*(1+cs*cs)/2, 1e-12)
 		}
-		if w := must2(delay(Queue{rho, 1, 1, 0, 0}.GGc())); w != 0 {
+		if w := value(delay(Queue{rho, 1, 1, 0, 0}.GGc())); w != 0 {
 			t.Errorf("D/D/1 at %v waits %v", rho, w)
 		}
 	}
-	if w := must2(delay(Queue{0, 1, 1, 2, 2}.GGc())); w != 0 {
+	if w := value(delay(Queue{0, 1, 1, 2, 2}.GGc())); w != 0 {
 		t.Errorf("with no arrivals %v is waited", w)
 	}
 }
@@ -283,24 +275,17 @@ func TestSimulation(t *testing.T) {
 				if r.Waited*100_000 < 2000 {
 					continue // too few have waited to say anything
 				}
-				f := must(t, must3(Queue{lambda, 1, servers, c.ca, c.cs}.GGc()), nil)
-				if d := math.Abs(f.Delay - r.Delay); d > c.within*r.Delay+1.5*r.DelayError {
-					t.Errorf("%s, c = %d, rho = %v: W_q %.4f, simulated %.4f +- %.4f", c.name, servers, rho, f.Delay, r.Delay, r.DelayError)
+				got := value(delay(Queue{lambda, 1, servers, c.ca, c.cs}.GGc()))
+				if d := math.Abs(got - r.Delay); !(d <= c.within*r.Delay+1.5*r.DelayError) {
+					t.Errorf("%s, c = %d, rho = %v: W_q %.4f, simulated %.4f +- %.4f", c.name, servers, rho, got, r.Delay, r.DelayError)
 				}
 				if c.cs == 1 && c.ca == 1 {
-					got := must2(WaitProbability(lambda, 1, servers))
-					if math.Abs(got-r.Waited) > 0.02 {
+					got := value(WaitProbability(lambda, 1, servers))
+					if !(math.Abs(got-r.Waited) <= 0.02) {
 						t.Errorf("C(%d, %v) = %.4f, simulated %.4f", servers, rho, got, r.Waited)
 					}
 				}
 			}
 		}
 	}
-}
-
-func must3(f Figures, err error) Figures {
-	if err != nil {
-		return Figures{Delay: math.NaN()}
-	}
-	return f
 }

@@ -43,9 +43,9 @@ func (s *Stage) Depart(wait, service time.Duration) {
 }
 
 // Add joins what another goroutine has measured of the same stage, in the same
-// time; it must not be at work on other meanwhile. Gaps between arrivals are
-// those within each part: the CV of several Poisson streams is right, that of
-// clockwork dealt out in turn is too.
+// time; nobody may be at work on other meanwhile. Gaps between arrivals are those
+// within each part: arrivals that were dealt out by chance keep their CV, those
+// that were dealt out in turn look more even.
 func (s *Stage) Add(other *Stage) {
 	if s.since.IsZero() || !other.since.IsZero() && other.since.Before(s.since) {
 		s.since = other.since
