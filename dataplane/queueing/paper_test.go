@@ -39,7 +39,7 @@ func TestEquation1(t *testing.T) {
 // TestEquation2 is the paper's Table 2: 28,100 requests per second and core.
 func TestEquation2(t *testing.T) {
 	for _, c := range []struct {
-		cores                      int
+		cores                        int
 		lambda, measured, efficiency float64
 	}{{2, 56200, 54800, 0.975}, {4, 112400, 112400, 1}, {8, 224800, 198600, 0.883}} {
 		got := value(Capacity(28100, c.cores))
