@@ -91,7 +91,7 @@ func appendValue(dst []byte, v reflect.Value, depth int) []byte {
 }
 
 // appendStruct appends the exported fields that say something: nil, empty texts
-// and empty lists are left out.
+// and lists, and structs of zeros are left out.
 func appendStruct(dst []byte, v reflect.Value, depth int) []byte {
 	dst = append(dst, '{')
 	first := true
@@ -116,6 +116,8 @@ func silent(v reflect.Value) bool {
 		return v.IsNil()
 	case reflect.Slice, reflect.Map, reflect.String:
 		return v.Len() == 0
+	case reflect.Struct:
+		return v.IsZero()
 	}
 	return false
 }

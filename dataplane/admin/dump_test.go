@@ -204,6 +204,11 @@ func TestDumpValues(t *testing.T) {
 		"function":      {func() {}, `"func()"`},
 		"interface":     {[]any{1, "x", nil}, `[1,"x",null]`},
 		"empty fields":  {node{}, `{}`},
+		"empty structs": {struct {
+			Created time.Time
+			Pool    ir.Pool
+			N       int
+		}{}, `{"n":0}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, string(appendValue(nil, reflect.ValueOf(c.value), 0))); diff != "" {
