@@ -9,11 +9,12 @@ import (
 
 // How soon an object is written again: after a success, so that a Gateway to
 // which a thousand routes attach is not written a thousand times, and after a
-// failure.
+// failure. The pause doubles from write to write, and ends early when nothing has
+// changed for a quarter of it: what holds in the end is told soon.
 const (
 	paceFirst = 50 * time.Millisecond
-	paceMost  = 500 * time.Millisecond
-	calm      = 2 * time.Second // after which the pace starts anew
+	paceMost  = 3200 * time.Millisecond
+	calm      = 5 * time.Second // after which the pace starts anew
 
 	conflictFirst = 20 * time.Millisecond
 	conflictMost  = 5 * time.Second
@@ -47,6 +48,8 @@ type progress struct {
 	written client.Object
 	base    string
 
+	wanted    any // what it should say, and since when
+	since     time.Time
 	last      time.Time // of a write
 	pace      time.Duration
 	notBefore time.Time
@@ -64,6 +67,7 @@ type job struct {
 // take makes the plan for another turn.
 func (p *planner) take(t *turn, subjects []subject) {
 	p.turn, p.subjects, p.open = t, subjects, p.open[:0]
+	now := p.now()
 	for i := range subjects {
 		s := &subjects[i]
 		st := p.progress[s.subjectKey]
@@ -72,6 +76,9 @@ func (p *planner) take(t *turn, subjects []subject) {
 			p.progress[s.subjectKey] = st
 		}
 		st.turn = t
+		if st.wanted != s.says {
+			st.wanted, st.since = s.says, now
+		}
 		if st.written != nil && version(s.object) != st.base {
 			st.written = nil // the source has moved on
 		}
@@ -102,8 +109,9 @@ func (p *planner) next(most int) (jobs []job, wait time.Duration) {
 		case st.busy:
 			open = append(open, i)
 			continue
-		case st.notBefore.After(now):
-			if d := st.notBefore.Sub(now); wait == 0 || d < wait {
+		}
+		if d := st.due().Sub(now); d > 0 {
+			if wait == 0 || d < wait {
 				wait = d
 			}
 			open = append(open, i)
@@ -156,6 +164,17 @@ func (p *planner) done(o outcome, jitter func(time.Duration) time.Duration) int 
 		st.notBefore = now.Add(jitter(backoff(failureFirst, failureMost, st.failures)))
 	}
 	return st.failures
+}
+
+// due is when the object may be written.
+func (st *progress) due() time.Time {
+	if st.failures > 0 {
+		return st.notBefore
+	}
+	if quiet := st.since.Add(st.pace / 4); quiet.Before(st.notBefore) {
+		return quiet
+	}
+	return st.notBefore
 }
 
 // current is the latest version of the object that is known.

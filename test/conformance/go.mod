@@ -2,7 +2,11 @@ module github.com/headgate/headgate/test/conformance
 
 go 1.26.0
 
-require sigs.k8s.io/gateway-api/conformance v1.6.3
+require (
+	github.com/headgate/headgate/test/cluster v0.0.0-00010101000000-000000000000
+	sigs.k8s.io/gateway-api/conformance v1.6.3
+	sigs.k8s.io/yaml v1.6.0
+)
 
 require (
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
@@ -70,7 +74,6 @@ require (
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.0 // indirect
-	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
 replace github.com/headgate/headgate/test/cluster => ../cluster

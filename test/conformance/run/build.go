@@ -41,7 +41,7 @@ func (p paths) build(ctx context.Context, version string) (built, error) {
 	for _, args := range [][]string{
 		{p.repository, "build", "-ldflags", "-s -w -X main.version=" + version, "-o", b.headgate, "./cmd/headgate"},
 		{p.module, "build", "-ldflags", "-s -w", "-o", echo, "sigs.k8s.io/gateway-api/conformance/echo-basic"},
-		{filepath.Join(p.module, "coredns"), "build", "-ldflags", "-s -w", "-o", dns, "github.com/coredns/coredns"},
+		{filepath.Join(p.module, "coredns"), "build", "-ldflags", "-s -w", "-o", dns, "."},
 		{p.module, "test", "-c", "-o", b.suite, "."},
 	} {
 		c := exec.CommandContext(ctx, "go", args[1], "-trimpath", "-buildvcs=false")
