@@ -16,6 +16,6 @@ Start with a directory of Gateway API YAML:
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(controllerCmd(), serveCmd(), checkCmd(), explainCmd(), versionCmd())
+	cmd.AddCommand(controllerCmd(), serveCmd(), checkCmd(), explainCmd(), modelCmd(), versionCmd())
 	return cmd
 }
