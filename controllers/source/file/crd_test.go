@@ -199,9 +199,9 @@ func TestAgainstCRDs(t *testing.T) {
 	schemas := crds(t)
 	filled, refused := 0, 0
 	indexes := regexp.MustCompile(`\[\d+\]`)
-	told, seen := make(map[string]bool), make(map[string]bool)
+	told, seen, lines := make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	for _, text := range corpus(t) {
-		for _, text := range append(mutations(text), text) {
+		for _, text := range append(mutations(text, lines), text) {
 			if seen[text] {
 				continue
 			}
@@ -251,15 +251,16 @@ func TestAgainstCRDs(t *testing.T) {
 }
 
 // mutations spoils a document line by line: values become other values, and
-// lines are left out.
-func mutations(text string) (out []string) {
+// lines are left out. A line that was spoilt in another document is left alone.
+func mutations(text string, done map[string]bool) (out []string) {
 	lines := strings.Split(text, "\n")
 	value := regexp.MustCompile(`^(\s*(?:- )?\w+: )(.+)$`)
 	for i, l := range lines {
 		m := value.FindStringSubmatch(l)
-		if m == nil || strings.HasPrefix(l, "apiVersion") || strings.HasPrefix(l, "kind") {
+		if m == nil || done[l] || strings.HasPrefix(l, "apiVersion") || strings.HasPrefix(l, "kind") {
 			continue
 		}
+		done[l] = true
 		for _, v := range []string{`""`, `"A B"`, `0`, `-1`, `70000`, `[]`, `{}`, `"` + strings.Repeat("a", 300) + `"`} {
 			spoilt := slices.Clone(lines)
 			spoilt[i] = m[1] + v
