@@ -223,3 +223,35 @@ func TestNoDeathSpiralConcurrent(t *testing.T) {
 		t.Errorf("estimate %v, want 200ms", got)
 	}
 }
+
+// TestHung: an upstream that never answers brings the deadline to Max and no
+// further; once it answers again, the deadline comes back.
+func TestHung(t *testing.T) {
+	e := newEstimator(t, Options{})
+	r, now := e.Loop(0), epoch
+	for range 50 {
+		now = now.Add(baseline)
+		r.Observe(now, baseline)
+	}
+	failed := 0
+	for ; r.Deadline(now) < DefaultMax; failed++ {
+		d := r.Deadline(now)
+		now = now.Add(d)
+		r.Censored(now, d)
+	}
+	if failed != 4 { // deadlines of 5, 8.4, 22 and 59 s
+		t.Errorf("%d failures until the deadline is Max, want 4", failed)
+	}
+	for range 100 {
+		now = now.Add(DefaultMax)
+		r.Censored(now, DefaultMax)
+	}
+	answers := 0
+	for ; r.Deadline(now) > DefaultMin && answers < 1000; answers++ {
+		now = now.Add(time.Second)
+		r.Observe(now, baseline)
+	}
+	if answers > 25 {
+		t.Errorf("%d answers until the deadline is Min again, want at most 25", answers)
+	}
+}

@@ -21,7 +21,7 @@ type Recorder struct {
 	tally     atomic.Uint64 // written by the loop, read by whoever merges
 	merged    atomic.Uint64 // the tally that has been merged; written by whoever merges
 	censored  atomic.Uint64 // written by the loop
-	expired   atomic.Uint64 // those of censored that outlived beta estimates
+	expired   atomic.Uint64 // those of censored that outlived beta estimates, or Max
 	seen      uint64        // the part of expired that has been merged; owned by whoever merges
 	_         [80]byte      // keeps a neighbour's line apart
 }
@@ -44,8 +44,8 @@ func (r *Recorder) Censored(now time.Time, atLeast time.Duration) {
 	if float64(atLeast) < estimate {
 		return
 	}
-	r.censored.Store(r.censored.Load() + 1)              // one writer
-	if float64(atLeast)+1 >= r.estimator.beta*estimate { // + 1: Deadline rounds down
+	r.censored.Store(r.censored.Load() + 1)                                    // one writer
+	if float64(atLeast)+1 >= min(r.estimator.beta*estimate, r.estimator.max) { // + 1: Deadline rounds down
 		r.expired.Store(r.expired.Load() + 1)
 	}
 	r.record(now, float64(atLeast)+estimate)

@@ -267,12 +267,12 @@ func TestSimulation(t *testing.T) {
 					arrivals = simulation.Hyperexponential(1/lambda, c.ca)
 				}
 				r, err := simulation.Run(simulation.Config{
-					Arrivals: arrivals, Services: c.long(1, c.cs), Servers: servers, Customers: 100_000, WarmUp: 10_000, Seed: 1,
+					Arrivals: arrivals, Services: c.long(1, c.cs), Servers: servers, Customers: 60_000, WarmUp: 6000, Seed: 1,
 				})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if r.Waited*100_000 < 2000 {
+				if r.Waited*60_000 < 2000 {
 					continue // too few have waited to say anything
 				}
 				got := value(delay(Queue{lambda, 1, servers, c.ca, c.cs}.GGc()))

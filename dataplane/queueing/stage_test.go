@@ -15,8 +15,8 @@ func TestStage(t *testing.T) {
 	var s Stage
 	s.Reset(epoch)
 	// Gaps of 10, 30, 10, 30 ms: mean 20, deviation of the sample sqrt(400/3).
-	for _, at := range []time.Duration{0, 10, 40, 50, 80} {
-		s.Arrive(epoch.Add(at * ms))
+	for _, at := range []time.Duration{0, 10 * ms, 40 * ms, 50 * ms, 80 * ms} {
+		s.Arrive(epoch.Add(at))
 	}
 	// Services 2, 4, 6 ms, waits 0, 3, 6.
 	for i := range 3 {
