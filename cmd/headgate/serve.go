@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"path/filepath"
 	"strconv"
@@ -44,10 +45,21 @@ status that a cluster would show is written to DIR/status.`,
 	}
 	fs := cmd.Flags()
 	f.dataPlaneFlags.add(fs)
-	fs.StringSliceVar(&f.bind, "bind-address", []string{"0.0.0.0", "::"}, "addresses of Gateways that name none in spec.addresses; repeatable")
+	fs.StringSliceVar(&f.bind, "bind-address", anyAddress(), "addresses of Gateways that name none in spec.addresses; repeatable")
 	fs.StringVar(&f.statusDir, "status-dir", "", "where the status is written; default DIR/status")
 	fs.StringVar(&f.echo, "with-echo", "", "also run a backend that echoes requests, at this address, such as 127.0.0.1:18080")
 	return cmd
+}
+
+// anyAddress returns the addresses that stand for every address of this host:
+// those of the families that it has.
+func anyAddress() []string {
+	list := []string{"0.0.0.0"}
+	if ln, err := net.Listen("tcp6", "[::1]:0"); err == nil {
+		_ = ln.Close()
+		list = append(list, "::")
+	}
+	return list
 }
 
 // compileOptions are what file mode tells the compiler.
