@@ -12,7 +12,10 @@ Start with a directory of Gateway API YAML:
 
   headgate check DIR     says what is wrong with it
   headgate serve DIR     serves it, and follows its changes
-  headgate explain DIR   says which rule a request would get, and why`,
+  headgate explain DIR   says which rule a request would get, and why
+
+In a cluster, "headgate controller" follows its API server instead. "headgate model"
+says what load a node can carry.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
