@@ -30,11 +30,11 @@ func (t Timeout) String() string {
 
 // ClusterLoop is a cluster's part of one loop. Its methods must run there.
 type ClusterLoop struct {
-	active, idle, waiting                  counter // gauges
-	responses, responseNanos               counter
-	connects, failures, retries, ejections counter
-	expired                                [timeouts]counter
-	_                                      [32]byte // a multiple of a cache line
+	active, idle, waiting       counter // gauges
+	responses, responseNanos    counter
+	connects, failures, retries counter
+	expired                     [timeouts]counter
+	_                           [32]byte // a multiple of a cache line
 }
 
 func newClusterLoops(n int) []*ClusterLoop {
@@ -79,6 +79,3 @@ func (l *ClusterLoop) TimedOut(t Timeout) { l.expired[t].inc() }
 
 // Retried counts a request that was sent a further time.
 func (l *ClusterLoop) Retried() { l.retries.inc() }
-
-// Ejected counts an endpoint that was taken out of the balancing.
-func (l *ClusterLoop) Ejected() { l.ejections.inc() }

@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -106,7 +105,7 @@ func addSeen(sums map[string]float64, key string, v float64) {
 // cluster sends the series of one cluster; the shared one stays away until it
 // has a cluster.
 func (s scrape) cluster(name string, loops []*ClusterLoop, poolSize int64) {
-	var active, idle, waiting, responses, nanos, connects, failures, retries, ejections float64
+	var active, idle, waiting, responses, nanos, connects, failures, retries float64
 	var expired [timeouts]float64
 	for _, l := range loops {
 		active += l.active.level()
@@ -117,7 +116,6 @@ func (s scrape) cluster(name string, loops []*ClusterLoop, poolSize int64) {
 		connects += l.connects.value()
 		failures += l.failures.value()
 		retries += l.retries.value()
-		ejections += l.ejections.value()
 		for k := range expired {
 			expired[k] += l.expired[k].value()
 		}
@@ -133,7 +131,6 @@ func (s scrape) cluster(name string, loops []*ClusterLoop, poolSize int64) {
 	s.counter(upstreamConnects, connects, name)
 	s.counter(upstreamConnectFailures, failures, name)
 	s.counter(upstreamRetries, retries, name)
-	s.counter(upstreamEjections, ejections, name)
 	for k := range timeouts {
 		s.counter(upstreamTimeouts, expired[k], name, k.String())
 	}
@@ -161,7 +158,6 @@ func (s scrape) perLoop() {
 // overLoops sends what is added up over the loops.
 func (s scrape) overLoops() {
 	var in, out, upgrades, good, bad float64
-	var arrivals, departures, busy [stages]float64
 	errs, replies := make(map[string]float64), make(map[string]float64)
 	for _, l := range s.m.loops {
 		in += l.bytesIn.value()
@@ -169,11 +165,6 @@ func (s scrape) overLoops() {
 		upgrades += l.upgrades.level()
 		good += l.handshakes.value()
 		bad += l.badHandshakes.value()
-		for k := range stages {
-			arrivals[k] += l.arrivals[k].value()
-			departures[k] += l.departures[k].value()
-			busy[k] += l.busyNanos[k].value() / float64(time.Second)
-		}
 		l.clientErrors.each(func(reason string, n float64) { errs[label(reason)] += n })
 		l.replies.each(func(reason string, n float64) { replies[label(reason)] += n })
 	}
@@ -187,10 +178,5 @@ func (s scrape) overLoops() {
 	}
 	for reason, n := range replies {
 		s.counter(localReplies, n, reason)
-	}
-	for k := range stages {
-		s.counter(stageArrivals, arrivals[k], k.String())
-		s.counter(stageDepartures, departures[k], k.String())
-		s.counter(stageBusy, busy[k], k.String())
 	}
 }

@@ -31,7 +31,6 @@ const (
 	upstreamConnectFailures
 	upstreamTimeouts
 	upstreamRetries
-	upstreamEjections
 	connections
 	connectionsAccepted
 	loopRequests
@@ -41,9 +40,6 @@ const (
 	tlsHandshakes
 	clientErrors
 	localReplies
-	stageArrivals
-	stageDepartures
-	stageBusy
 	loopConnections
 	loopBusy
 	loopEvents
@@ -75,7 +71,6 @@ var families = [...]Family{
 	upstreamConnectFailures: {"headgate_upstream_connect_failures_total", typeCounter, []string{"cluster"}, "Connections to the cluster that did not come about."},
 	upstreamTimeouts:        {"headgate_upstream_timeouts_total", typeCounter, []string{"cluster", "kind"}, "Deadlines that passed: wait (for a place in the pool), connect, response (its head)."},
 	upstreamRetries:         {"headgate_upstream_retries_total", typeCounter, []string{"cluster"}, "Requests that were sent a further time."},
-	upstreamEjections:       {"headgate_upstream_ejections_total", typeCounter, []string{"cluster"}, "Endpoints that were taken out of the balancing."},
 
 	connections:         {"headgate_connections", typeGauge, []string{"loop"}, "Open connections from clients."},
 	connectionsAccepted: {"headgate_connections_accepted_total", typeCounter, []string{"loop"}, "Connections from clients that the loop was given."},
@@ -86,9 +81,6 @@ var families = [...]Family{
 	tlsHandshakes:       {"headgate_tls_handshakes_total", typeCounter, []string{"result"}, "TLS handshakes with clients that ended: ok, failed."},
 	clientErrors:        {"headgate_client_errors_total", typeCounter, []string{"reason"}, "Requests that their clients spoilt."},
 	localReplies:        {"headgate_local_replies_total", typeCounter, []string{"reason"}, "Responses that the gateway made itself."},
-	stageArrivals:       {"headgate_stage_arrivals_total", typeCounter, []string{"stage"}, "Arrivals at a stage: accept, parse, route, proxy, respond."},
-	stageDepartures:     {"headgate_stage_departures_total", typeCounter, []string{"stage"}, "Departures from a stage; arrivals less departures are in it."},
-	stageBusy:           {"headgate_stage_busy_seconds_total", typeCounter, []string{"stage"}, "Time that a stage kept the loops busy."},
 
 	loopConnections:  {"headgate_loop_connections", typeGauge, []string{"loop"}, "Open connections of the loop, to clients and upstreams."},
 	loopBusy:         {"headgate_loop_busy_seconds_total", typeCounter, []string{"loop"}, "Time that the loop spent in callbacks; the rate is its utilisation, 0 to 1."},

@@ -1,25 +1,5 @@
 package metrics
 
-import "time"
-
-// Stage is a part of the pipeline of the paper, 3.1.
-type Stage uint8
-
-// The stages S1 to S5.
-const (
-	StageAccept  Stage = iota // S1: accept and TLS
-	StageParse                // S2: parse and authenticate
-	StageRoute                // S3: match and balance
-	StageProxy                // S4: pool and proxy
-	StageRespond              // S5: transform and write
-	stages
-)
-
-// String returns the value of the label.
-func (s Stage) String() string {
-	return [stages]string{"accept", "parse", "route", "proxy", "respond"}[s]
-}
-
 const (
 	maxReasons = 64 // per loop and family; the code's own constants are fewer
 	other      = "other"
@@ -32,8 +12,6 @@ type Loop struct {
 	requests                  counter
 	bytesIn, bytesOut         counter
 	clientErrors, replies     tally[string]
-	arrivals, departures      [stages]counter
-	busyNanos                 [stages]counter
 	handshakes, badHandshakes counter
 	upgrades                  counter
 	_                         [64]byte // keeps a neighbour's line apart
@@ -65,17 +43,6 @@ func (l *Loop) ClientError(reason string) { l.clientErrors.inc(reason, maxReason
 // LocalReply counts a response that the gateway made itself: an error, a
 // redirect. Reasons are bounded as in ClientError.
 func (l *Loop) LocalReply(reason string) { l.replies.inc(reason, maxReasons, other) }
-
-// Enter counts an arrival at a stage.
-func (l *Loop) Enter(s Stage) { l.arrivals[s].inc() }
-
-// Leave counts the end of a stage and the time that it kept the loop busy;
-// waiting is not busy time. Every Enter is followed by one Leave of the same
-// stage, so that the difference of the two is what is in the stage.
-func (l *Loop) Leave(s Stage, busy time.Duration) {
-	l.departures[s].inc()
-	l.busyNanos[s].add(uint64(max(busy, 0)))
-}
 
 // Handshake counts a TLS handshake that ended.
 func (l *Loop) Handshake(ok bool) {

@@ -211,7 +211,6 @@ func TestClusters(t *testing.T) {
 	b.TimedOut(TimeoutConnect)
 	b.TimedOut(TimeoutResponse)
 	a.Retried()
-	b.Ejected()
 	a.Responded(250 * time.Millisecond)
 	b.Responded(500 * time.Millisecond)
 	b.Responded(-1)
@@ -230,7 +229,6 @@ func TestClusters(t *testing.T) {
 		`headgate_upstream_timeouts_total{cluster="shop/cart:80",kind="connect"}`:  2,
 		`headgate_upstream_timeouts_total{cluster="shop/cart:80",kind="response"}`: 1,
 		"headgate_upstream_retries_total" + l:                                      1,
-		"headgate_upstream_ejections_total" + l:                                    1,
 	}
 	wantSeries(t, only(series(t, m), "headgate_upstream_"), want)
 
@@ -298,11 +296,6 @@ func TestLoops(t *testing.T) {
 	b.ClientError("bad_chunk_size")
 	b.ClientError("host\xff")
 	a.LocalReply("no_route")
-	a.Enter(StageAccept)
-	b.Enter(StageRespond)
-	b.Enter(StageRespond)
-	b.Leave(StageRespond, 1500*time.Millisecond)
-	b.Leave(StageAccept, -1)
 
 	got := series(t, m)
 	for k, v := range map[string]float64{
@@ -318,11 +311,6 @@ func TestLoops(t *testing.T) {
 		`headgate_client_errors_total{reason="bad_chunk_size"}`: 2,
 		"headgate_client_errors_total{reason=\"host\uFFFD\"}":   1,
 		`headgate_local_replies_total{reason="no_route"}`:       1,
-		`headgate_stage_arrivals_total{stage="accept"}`:         1,
-		`headgate_stage_arrivals_total{stage="respond"}`:        2,
-		`headgate_stage_departures_total{stage="respond"}`:      1,
-		`headgate_stage_busy_seconds_total{stage="respond"}`:    1.5,
-		`headgate_stage_busy_seconds_total{stage="accept"}`:     0,
 		`headgate_loop_connections{loop="1"}`:                   2,
 		`headgate_loop_busy_seconds_total{loop="1"}`:            2,
 		`headgate_loop_events_total{loop="0"}`:                  10,
@@ -457,10 +445,6 @@ func oneRequest(m *Metrics) func() {
 	return func() {
 		l.Request()
 		l.Received(400)
-		for s := range stages {
-			l.Enter(s)
-			l.Leave(s, time.Microsecond)
-		}
 		c.AddActive(1)
 		c.Responded(3 * time.Millisecond)
 		c.AddActive(-1)
