@@ -84,6 +84,7 @@ var responseLaxerExamples = []string{
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nx",
 	"HTTP/1.1 200 OK\r\nContent-Length: 1, 1\r\n\r\nx",
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1 ;x\r\nx\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nX-A\t: 1\r\nContent-Length: 1\r\n\r\nx",
 }
 
 // checkDifference fails when reason is no known difference.

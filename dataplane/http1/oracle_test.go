@@ -129,3 +129,7 @@ func stdResponse(in []byte, method string) (*http.Response, []byte, error) {
 // spaceBeforeExtension is white space between a chunk's size and its extensions,
 // which RFC 9112, 7.1.1 tells a recipient to take and net/http does not.
 var spaceBeforeExtension = regexp.MustCompile(`[0-9A-Fa-f][ \t]+;`)
+
+// tabBeforeColon is white space with a tab between a field's name and its colon:
+// net/http keeps spaces there, and refuses tabs.
+var tabBeforeColon = regexp.MustCompile(`\t[ \t]*:`)

@@ -34,7 +34,7 @@ type ClusterLoop struct {
 	responses, responseNanos    counter
 	connects, failures, retries counter
 	expired                     [timeouts]counter
-	_                           [32]byte // a multiple of a cache line
+	_                           [40]byte // a multiple of a cache line
 }
 
 func newClusterLoops(n int) []*ClusterLoop {
