@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -71,7 +72,8 @@ func environment(crds bool) (*envtest.Environment, error) {
 		return nil, fmt.Errorf("find the Gateway API's module: %w", err)
 	}
 	server.crds = filepath.Join(strings.TrimSpace(string(dir)), "config", "crd", "standard")
-	env := &envtest.Environment{}
+	// A machine under load is slow to start and to end it.
+	env := &envtest.Environment{ControlPlaneStartTimeout: 3 * time.Minute, ControlPlaneStopTimeout: 3 * time.Minute}
 	if crds {
 		env.CRDDirectoryPaths = []string{server.crds}
 		env.ErrorIfCRDPathMissing = true

@@ -13,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -61,6 +63,13 @@ func (p *plane) breaks(sockets map[string]error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.broken = sockets
+}
+
+// count tells how many snapshots were applied.
+func (p *plane) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.applied
 }
 
 // routes returns the names of all routes that are served, sorted.
@@ -153,7 +162,7 @@ func newWorld(t testing.TB) *world { return newWorldOn(t, server.config) }
 func newWorldOn(t testing.TB, config *rest.Config) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, gatewayv1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, gatewayv1.Install} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +219,7 @@ func (w *world) launch(edit ...func(*controllers.ManagerOptions)) *replica {
 			ControllerName: string(w.controller),
 			Addresses:      compile.Addresses{Pool: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
 		},
-		Logger: zaptest.NewLogger(quiet{w.TB}),
+		Logger: zaptest.NewLogger(w.TB, zaptest.Level(zapcore.WarnLevel)),
 	}
 	for _, e := range edit {
 		e(&o)
@@ -241,9 +250,6 @@ func (w *world) launch(edit ...func(*controllers.ManagerOptions)) *replica {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// quiet keeps the log of a test for its failure.
-type quiet struct{ testing.TB }
 
 // elected has the replicas of a world elect a leader.
 func (w *world) elected(identity string) func(*controllers.ManagerOptions) {

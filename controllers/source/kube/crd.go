@@ -29,10 +29,10 @@ func crdObject() *metav1.PartialObjectMetadata {
 }
 
 // stripCRD keeps of a CustomResourceDefinition its name and bundle version.
-func stripCRD(o any) (any, error) {
+func stripCRD(o any) {
 	x, ok := o.(*metav1.PartialObjectMetadata)
 	if !ok {
-		return o, nil
+		return
 	}
 	version, has := x.Annotations[consts.BundleVersionAnnotation]
 	strip(x)
@@ -40,7 +40,6 @@ func stripCRD(o any) (any, error) {
 	if has {
 		x.Annotations = map[string]string{consts.BundleVersionAnnotation: version}
 	}
-	return x, nil
 }
 
 func (c *crds) follow(_ context.Context, informer cache.Informer, changed func()) (func() bool, error) {

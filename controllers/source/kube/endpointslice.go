@@ -13,7 +13,7 @@ func endpointSlices() kind {
 	return &list[*discoveryv1.EndpointSlice]{
 		names: about{kind: "EndpointSlice"},
 		new:   func() *discoveryv1.EndpointSlice { return new(discoveryv1.EndpointSlice) },
-		strip: func(o *discoveryv1.EndpointSlice) {
+		lighten: func(o *discoveryv1.EndpointSlice) {
 			strip(o)
 			o.Labels = map[string]string{discoveryv1.LabelServiceName: service(o)}
 			for i, e := range o.Endpoints {

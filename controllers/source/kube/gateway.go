@@ -8,9 +8,9 @@ import (
 
 func gateways() kind {
 	return &list[*gatewayv1.Gateway]{
-		names: about{kind: "Gateway", crd: "gateways.gateway.networking.k8s.io"},
-		new:   func() *gatewayv1.Gateway { return new(gatewayv1.Gateway) },
-		strip: func(o *gatewayv1.Gateway) { strip(o) },
-		put:   func(in *compile.Input, l []*gatewayv1.Gateway) { in.Gateways = l },
+		names:   about{kind: "Gateway", crd: "gateways.gateway.networking.k8s.io"},
+		new:     func() *gatewayv1.Gateway { return new(gatewayv1.Gateway) },
+		lighten: func(o *gatewayv1.Gateway) { strip(o) },
+		put:     func(in *compile.Input, l []*gatewayv1.Gateway) { in.Gateways = l },
 	}
 }

@@ -8,9 +8,9 @@ import (
 
 func gatewayClasses() kind {
 	return &list[*gatewayv1.GatewayClass]{
-		names: about{kind: "GatewayClass", crd: "gatewayclasses.gateway.networking.k8s.io"},
-		new:   func() *gatewayv1.GatewayClass { return new(gatewayv1.GatewayClass) },
-		strip: func(o *gatewayv1.GatewayClass) { strip(o) },
-		put:   func(in *compile.Input, l []*gatewayv1.GatewayClass) { in.Classes = l },
+		names:   about{kind: "GatewayClass", crd: "gatewayclasses.gateway.networking.k8s.io"},
+		new:     func() *gatewayv1.GatewayClass { return new(gatewayv1.GatewayClass) },
+		lighten: func(o *gatewayv1.GatewayClass) { strip(o) },
+		put:     func(in *compile.Input, l []*gatewayv1.GatewayClass) { in.Classes = l },
 	}
 }

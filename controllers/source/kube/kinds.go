@@ -14,8 +14,8 @@ import (
 type kind interface {
 	// about names the kind.
 	about() about
-	// options say how the cache keeps the kind.
-	options() cache.ByObject
+	// strip removes from an object what is not read, if it is of the kind.
+	strip(any)
 	// object returns an empty object.
 	object() client.Object
 	// follow takes the events of the informer. changed is called after each that

@@ -25,8 +25,8 @@ type object interface {
 type list[T object] struct {
 	names about
 	new   func() T
-	// strip removes from an object what is not read. It may be nil.
-	strip func(T)
+	// lighten removes from an object what is not read.
+	lighten func(T)
 	// same tells whether two versions of an object differ in nothing that is
 	// read. The older one is kept then, and nobody is woken. Nil means never.
 	same func(a, b T) bool
@@ -41,18 +41,10 @@ func (l *list[T]) about() about { return l.names }
 
 func (l *list[T]) object() client.Object { return l.new() }
 
-func (l *list[T]) options() cache.ByObject {
-	return cache.ByObject{Transform: func(o any) (any, error) {
-		x, ok := o.(T)
-		if !ok {
-			return o, nil
-		}
-		x.SetManagedFields(nil)
-		if l.strip != nil {
-			l.strip(x)
-		}
-		return x, nil
-	}}
+func (l *list[T]) strip(o any) {
+	if x, ok := o.(T); ok && l.lighten != nil {
+		l.lighten(x)
+	}
 }
 
 func (l *list[T]) follow(_ context.Context, informer cache.Informer, changed func()) (func() bool, error) {

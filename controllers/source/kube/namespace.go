@@ -13,7 +13,7 @@ func namespaces() kind {
 	return &list[*corev1.Namespace]{
 		names: about{kind: "Namespace"},
 		new:   func() *corev1.Namespace { return new(corev1.Namespace) },
-		strip: func(o *corev1.Namespace) {
+		lighten: func(o *corev1.Namespace) {
 			strip(o)
 			o.Spec, o.Status = corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
 		},

@@ -9,9 +9,9 @@ import (
 
 func referenceGrants() kind {
 	return &list[*gatewayv1.ReferenceGrant]{
-		names: about{kind: "ReferenceGrant", crd: "referencegrants.gateway.networking.k8s.io"},
-		new:   func() *gatewayv1.ReferenceGrant { return new(gatewayv1.ReferenceGrant) },
-		strip: func(o *gatewayv1.ReferenceGrant) { strip(o) },
+		names:   about{kind: "ReferenceGrant", crd: "referencegrants.gateway.networking.k8s.io"},
+		new:     func() *gatewayv1.ReferenceGrant { return new(gatewayv1.ReferenceGrant) },
+		lighten: func(o *gatewayv1.ReferenceGrant) { strip(o) },
 		same: func(a, b *gatewayv1.ReferenceGrant) bool {
 			return equality.Semantic.DeepEqual(a.Spec, b.Spec)
 		},

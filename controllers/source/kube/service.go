@@ -19,7 +19,7 @@ func services() kind {
 	return &list[*corev1.Service]{
 		names: about{kind: "Service"},
 		new:   func() *corev1.Service { return new(corev1.Service) },
-		strip: func(o *corev1.Service) {
+		lighten: func(o *corev1.Service) {
 			if o.Labels[managedBy] != manager {
 				strip(o)
 				o.Labels = nil

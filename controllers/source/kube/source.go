@@ -84,33 +84,38 @@ func Open(o Options) (*Source, error) {
 			return nil, fmt.Errorf("open a source: %w", err)
 		}
 	}
-	byObject := map[client.Object]cache.ByObject{crdObject(): {Transform: stripCRD}}
-	for _, k := range s.kinds {
-		byObject[k.object()] = k.options()
-	}
 	web, err := rest.HTTPClientFor(o.Config)
 	if err != nil {
 		return nil, fmt.Errorf("open a source: %w", err)
 	}
-	if err := s.connect(scheme, web, byObject); err != nil {
+	if err := s.connect(scheme, web); err != nil {
 		return nil, fmt.Errorf("open a source: %w", err)
 	}
 	return s, nil
 }
 
-func (s *Source) connect(scheme *runtime.Scheme, web *http.Client, byObject map[client.Object]cache.ByObject) error {
+func (s *Source) connect(scheme *runtime.Scheme, web *http.Client) error {
 	mapper, err := apiutil.NewDynamicRESTMapper(s.opts.Config, web)
 	if err != nil {
 		return err
 	}
 	never := time.Duration(0)
 	if s.cache, err = cache.New(s.opts.Config, cache.Options{
-		HTTPClient: web, Scheme: scheme, Mapper: mapper, ByObject: byObject, SyncPeriod: &never,
+		HTTPClient: web, Scheme: scheme, Mapper: mapper, DefaultTransform: s.strip, SyncPeriod: &never,
 	}); err != nil {
 		return err
 	}
 	s.client, err = client.NewWithWatch(s.opts.Config, client.Options{HTTPClient: web, Scheme: scheme, Mapper: mapper})
 	return err
+}
+
+// strip removes from an object what nobody reads, before it is kept.
+func (s *Source) strip(o any) (any, error) {
+	stripCRD(o)
+	for _, k := range s.kinds {
+		k.strip(o)
+	}
+	return o, nil
 }
 
 // Client returns a client for the kinds of the source. It reads from the API
@@ -210,7 +215,7 @@ func (s *Source) followKinds(ctx context.Context) (pending bool) {
 				synced, err = k.follow(ctx, informer, s.changed)
 			}
 			if err != nil {
-				s.log.Warn("a kind is not served yet", zap.String("kind", name.kind), zap.Error(err))
+				s.log.Debug("a kind is not served yet", zap.String("kind", name.kind), zap.Error(err))
 				pending = true
 				continue
 			}

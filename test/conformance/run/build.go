@@ -39,12 +39,12 @@ func (p paths) build(ctx context.Context, version string) (built, error) {
 	b := built{headgate: filepath.Join(dir, "headgate"), suite: filepath.Join(dir, "suite.test")}
 	echo, dns := filepath.Join(dir, "echo", "echo-basic"), filepath.Join(dir, "dns", "coredns")
 	for _, args := range [][]string{
-		{p.repository, "build", "-ldflags", "-s -w -X main.version=" + version, "-o", b.headgate, "./cmd/headgate"},
+		{p.repository, "build", "-trimpath", "-ldflags", "-s -w -X main.version=" + version, "-o", b.headgate, "./cmd/headgate"},
 		{p.module, "build", "-ldflags", "-s -w", "-o", echo, "sigs.k8s.io/gateway-api/conformance/echo-basic"},
 		{filepath.Join(p.module, "coredns"), "build", "-ldflags", "-s -w", "-o", dns, "."},
 		{p.module, "test", "-c", "-o", b.suite, "."},
 	} {
-		c := exec.CommandContext(ctx, "go", args[1], "-trimpath", "-buildvcs=false")
+		c := exec.CommandContext(ctx, "go", args[1], "-buildvcs=false")
 		c.Args = append(c.Args, args[2:]...)
 		c.Dir = args[0]
 		c.Env = append(os.Environ(), "CGO_ENABLED=0")

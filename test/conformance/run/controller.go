@@ -44,7 +44,7 @@ func startController(ctx context.Context, c *cluster.Cluster, p paths, program s
 			return nil, err
 		}
 	}
-	kubeconfig, err := k.identity(ctx)
+	kubeconfig, err := k.identity(ctx, filepath.Dir(program))
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +122,9 @@ func (k kubectl) run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// identity writes a kubeconfig with a token of the ServiceAccount.
-func (k kubectl) identity(ctx context.Context) (path string, err error) {
+// identity writes a kubeconfig with a token of the ServiceAccount into a
+// directory.
+func (k kubectl) identity(ctx context.Context, dir string) (path string, err error) {
 	token, err := k.run(ctx, "create", "token", serviceAccount, "--namespace", namespace, "--duration", "24h")
 	if err != nil {
 		return "", err
@@ -148,7 +149,7 @@ func (k kubectl) identity(ctx context.Context) (path string, err error) {
 	if text, err = json.Marshal(config); err != nil {
 		return "", err
 	}
-	path = filepath.Join(k.cluster.Dir(), "headgate.kubeconfig")
+	path = filepath.Join(dir, "kubeconfig")
 	return path, os.WriteFile(path, text, 0o600)
 }
 
