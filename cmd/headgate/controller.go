@@ -38,8 +38,9 @@ type controllerFlags struct {
 	lease          time.Duration
 }
 
-func controllerCmd() *cobra.Command {
-	var f controllerFlags
+func controllerCmd() *cobra.Command { return new(controllerFlags).command() }
+
+func (f *controllerFlags) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "controller",
 		Short: "Serve the Gateway API objects of a Kubernetes cluster",
@@ -53,7 +54,7 @@ While the API server is out of reach, what was served last is served on.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
 	fs := cmd.Flags()
-	f.dataPlaneFlags.add(fs)
+	f.add(fs)
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "how to reach the API server; default: the pod's ServiceAccount, else $KUBECONFIG or ~/.kube/config")
 	fs.StringVar(&f.controllerName, "controller-name", compile.ControllerName, "serve the GatewayClasses with this controllerName")
 	fs.StringVar(&f.addressMode, "address-mode", "", "where Gateways that name no address listen: node (on the node's addresses), pool (each on one of its own) or spec (nowhere); default pool with --address-pool, else node")
