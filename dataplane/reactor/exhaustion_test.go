@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"testing"
 	"time"
 
@@ -18,19 +19,15 @@ import (
 // takes them all, and sees that the acceptor backs off, sheds, does not spin,
 // and recovers when descriptors are free again.
 func TestOutOfDescriptors(t *testing.T) {
-	const variable = "REACTOR_TEST_PLACEMENT"
-	if name := os.Getenv(variable); name != "" {
-		placement := RoundRobin
-		if name == ReusePort.String() {
-			placement = ReusePort
-		}
-		exhaust(t, placement)
+	const variable = "REACTOR_TEST_WORKERS"
+	if workers, err := strconv.Atoi(os.Getenv(variable)); err == nil {
+		exhaust(t, workers)
 		return
 	}
-	for _, placement := range []Placement{RoundRobin, ReusePort} {
-		t.Run(placement.String(), func(t *testing.T) {
+	for name, workers := range map[string]int{"the loop accepts": 1, "the acceptor accepts": 2} {
+		t.Run(name, func(t *testing.T) {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestOutOfDescriptors$", "-test.count=1")
-			cmd.Env = append(os.Environ(), variable+"="+placement.String())
+			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", variable, workers))
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -38,14 +35,11 @@ func TestOutOfDescriptors(t *testing.T) {
 	}
 }
 
-func exhaust(t *testing.T, placement Placement) {
-	r := start(t, Options{Placement: placement})
+func exhaust(t *testing.T, workers int) {
+	r := start(t, Options{Workers: workers})
 	l := r.Loops()[0]
 	ln := listenOn(t, r, echo)
 	stats := r.AcceptorStats
-	if placement == ReusePort {
-		stats = l.Stats
-	}
 	survivor := dialTCP(t, ln.Addr())
 	mustWrite(t, survivor, []byte("x"))
 	mustRead(t, survivor, 1)

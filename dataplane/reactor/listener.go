@@ -44,7 +44,7 @@ func (r *Reactor) Listen(addr netip.AddrPort, handler func(*Loop, *Conn) Handler
 	}
 	var fds []int
 	for range loops {
-		fd, err := listen(addr, r.options.Placement == ReusePort)
+		fd, err := listen(addr, len(loops) > 1)
 		if err == nil {
 			fds = append(fds, fd)
 			var errno unix.Errno
@@ -62,7 +62,8 @@ func (r *Reactor) Listen(addr netip.AddrPort, handler func(*Loop, *Conn) Handler
 
 // Adopt accepts from an inherited listening TCP descriptor, which must not
 // belong to an *os.File. The listener owns fd from now on; after an error it is
-// still the caller's. It is always the acceptor that accepts from it.
+// still the caller's. It is always the acceptor that accepts from it, also with
+// [ReusePort].
 func (r *Reactor) Adopt(fd int, handler func(*Loop, *Conn) Handler) (*Listener, error) {
 	listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 	if err != nil {

@@ -137,6 +137,20 @@ func TestPlacement(t *testing.T) {
 			t.Errorf("loads %v after loop 1 had become empty", loads)
 		}
 	})
+	t.Run("one worker", func(t *testing.T) {
+		for _, placement := range []Placement{RoundRobin, LeastLoaded, ReusePort} {
+			r := start(t, Options{Workers: 1, Placement: placement})
+			before := r.Loops()[0].Stats().Wakeups
+			loads, _, _ := connect(t, r, 8)
+			if s := r.Loops()[0].Stats(); loads[0] != 8 || s.Wakeups-before > 2 { // one for the listener
+				t.Errorf("%v: load %d, %d wake-ups", placement, loads[0], s.Wakeups-before)
+			}
+			_, err := r.Listen(listenOn(t, r, echo).Addr(), echo)
+			if !errors.Is(err, unix.EADDRINUSE) {
+				t.Errorf("%v: taken port: %v", placement, err)
+			}
+		}
+	})
 	t.Run("reuse port", func(t *testing.T) {
 		r := start(t, Options{Workers: 2, Placement: ReusePort})
 		loads, _, _ := connect(t, r, 64)
@@ -315,7 +329,7 @@ func TestListenersComeAndGoUnderLoad(t *testing.T) {
 // TestAdopt takes over a listener that another reactor has bound, with the
 // connections that wait in its queue.
 func TestAdopt(t *testing.T) {
-	old := start(t, Options{})
+	old := start(t, Options{Workers: 2})
 	ln := listenOn(t, old, echo)
 	f, err := ln.File()
 	if err != nil {
@@ -361,7 +375,7 @@ func TestAdopt(t *testing.T) {
 // TestSharedSocketMadeBlocking by another process: the acceptor does not wait in
 // accept.
 func TestSharedSocketMadeBlocking(t *testing.T) {
-	r := start(t, Options{})
+	r := start(t, Options{Workers: 2})
 	ln := listenOn(t, r, echo)
 	f, err := ln.File()
 	if err != nil {
@@ -423,7 +437,7 @@ func TestFileOfClosedListener(t *testing.T) {
 // TestBrokenListenerDoesNotSpin: a listening socket that was shut down by
 // somebody else, who has another descriptor of it, fails on every accept.
 func TestBrokenListenerDoesNotSpin(t *testing.T) {
-	r := start(t, Options{})
+	r := start(t, Options{Workers: 2})
 	ln := listenOn(t, r, echo)
 	f, err := ln.File()
 	if err != nil {

@@ -58,7 +58,7 @@ type Loop struct {
 	thread threadClock
 	load   atomic.Int64 // accepted connections that are here or on their way
 	stats  loopCounters
-	tid    int
+	tid    int // 0: not bound to a thread
 }
 
 func newLoop(index int, options *Options) (*Loop, error) {
@@ -86,7 +86,7 @@ func newLoop(index int, options *Options) (*Loop, error) {
 			return nil, err
 		}
 	}
-	if index >= 0 {
+	if index >= 0 { // the acceptor has no connections
 		l.readBuffer = make([]byte, options.ReadBuffer)
 	}
 	l.clock.start()
@@ -114,9 +114,14 @@ func (l *Loop) Load() int { return int(l.load.Load()) }
 // run is the loop's thread. It sends the outcome of its start to ready and
 // returns when the loop has been stopped and everything on it is closed.
 func (l *Loop) run(cpu int, ready chan<- error) {
-	// Never unlocked: the thread ends with the goroutine, and its affinity
-	// with it.
-	runtime.LockOSThread()
+	if l.index >= 0 {
+		// Never unlocked: the thread ends with the goroutine, and its affinity
+		// with it. The acceptor needs no thread of its own, and is cheaper
+		// without.
+		runtime.LockOSThread()
+		l.tid = unix.Gettid()
+		l.thread.open(l.tid)
+	}
 	if cpu >= 0 {
 		var set unix.CPUSet
 		set.Set(cpu)
@@ -126,8 +131,6 @@ func (l *Loop) run(cpu int, ready chan<- error) {
 			return
 		}
 	}
-	l.tid = unix.Gettid()
-	l.thread.open(l.tid)
 	l.clock.read()
 	ready <- nil
 	defer l.teardown()

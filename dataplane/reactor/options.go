@@ -28,7 +28,8 @@ var (
 type Placement uint8
 
 const (
-	// RoundRobin hands connections from the acceptor to the loops in turn.
+	// RoundRobin hands connections from the acceptor to the loops in turn. (With
+	// one worker there is no acceptor beside it, whatever the placement.)
 	RoundRobin Placement = iota
 	// LeastLoaded hands a connection from the acceptor to the loop that has
 	// the fewest accepted connections.

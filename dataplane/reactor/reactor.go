@@ -14,7 +14,7 @@ import (
 type Reactor struct {
 	options  Options
 	loops    []*Loop
-	acceptor *Loop
+	acceptor *Loop // the loop itself when there is but one
 	running  sync.WaitGroup
 
 	mu        sync.Mutex
@@ -52,10 +52,14 @@ func New(o Options) (*Reactor, error) {
 		}
 		r.loops = append(r.loops, l)
 	}
-	if r.acceptor, err = r.start(-1, -1); err != nil {
+	if o.Workers == 1 {
+		// Nobody to choose from: the loop accepts by itself.
+		r.acceptor = r.loops[0]
+	} else if r.acceptor, err = r.start(-1, -1); err != nil {
 		return nil, errors.Join(err, r.Close())
+	} else {
+		r.acceptor.place = newPlacer(o.Placement, r.loops)
 	}
-	r.acceptor.place = newPlacer(o.Placement, r.loops)
 	return r, nil
 }
 
@@ -65,11 +69,12 @@ func (r *Reactor) start(index, cpu int) (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	if index < 0 || r.options.Placement == ReusePort {
-		l.openReserve()
+	acceptsOwn := index >= 0 && (r.options.Placement == ReusePort || r.options.Workers == 1)
+	if acceptsOwn {
+		l.place = newPlacer(RoundRobin, []*Loop{l})
 	}
-	if r.options.Placement == ReusePort && index >= 0 {
-		l.place = newPlacer(ReusePort, []*Loop{l})
+	if acceptsOwn || index < 0 {
+		l.openReserve()
 	}
 	ready := make(chan error)
 	r.running.Go(func() { l.run(cpu, ready) })
@@ -82,8 +87,9 @@ func (r *Reactor) start(index, cpu int) (*Loop, error) {
 // Loops returns the worker loops, by index.
 func (r *Reactor) Loops() []*Loop { return r.loops }
 
-// AcceptorStats returns the acceptor's counters; its connections are counted by
-// the loops that get them.
+// AcceptorStats returns the acceptor's counters. Its connections are counted by
+// the loops that get them, and its CPU time is not known. With one worker these
+// are the counters of its loop.
 func (r *Reactor) AcceptorStats() LoopStats { return r.acceptor.Stats() }
 
 // Close closes every listener and connection (OnClose gets [ErrClosed]), ends

@@ -61,7 +61,9 @@ func (t *threadClock) open(tid int) {
 func (t *threadClock) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.nanos, t.tid = threadNanos(t.tid), 0
+	if t.tid != 0 {
+		t.nanos, t.tid = threadNanos(t.tid), 0
+	}
 }
 
 func (t *threadClock) read() int64 {

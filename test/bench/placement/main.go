@@ -72,9 +72,10 @@ func respond(name string, workers int) error {
 }
 
 const (
-	answer      = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n\r\nhello, world\n"
 	endOfHead   = "\r\n\r\n"
 	closeHeader = "\r\nConnection: close\r\n"
+	answer      = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n\r\nhello, world\n"
+	lastAnswer  = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 13" + closeHeader + "\r\nhello, world\n"
 )
 
 // responder answers each head. It knows as much HTTP as wrk speaks.
@@ -100,11 +101,12 @@ func (h *responder) OnRead(c *reactor.Conn, p []byte) {
 		}
 		if h.matched == len(endOfHead) {
 			h.matched = 0
-			c.Write([]byte(answer))
 			if h.closing {
+				c.Write([]byte(lastAnswer))
 				c.Close()
 				return
 			}
+			c.Write([]byte(answer))
 		}
 	}
 }
