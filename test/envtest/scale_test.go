@@ -2,6 +2,7 @@ package envtest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -118,6 +119,41 @@ func TestThousandRoutes(t *testing.T) {
 	deleted := time.Now()
 	w.attachedRoutes(gw, 0)
 	t.Logf("deleted in %v; settled %v later; %d writes of the Gateway", deleted.Sub(began), time.Since(deleted), count(r.traffic.writes()[quietly:], "/gateways/gw/status"))
+}
+
+// Routes are made one after the other beside many others: each is served soon
+// after the API server has it.
+func TestPropagation(t *testing.T) {
+	const others, routes = 2000, 300
+	w := newWorld(t)
+	r := w.start()
+	w.class()
+	gw := w.gateway("gw")
+	each(others, func(i int) { w.route(fmt.Sprintf("other-%d", i)) })
+	w.attachedRoutes(gw, others)
+	took := make([]time.Duration, routes)
+	for i := range took {
+		name := fmt.Sprintf("r-%d", i)
+		w.route(name)
+		created := time.Now()
+		var served time.Time
+		w.eventually(func() string {
+			r.plane.mu.Lock()
+			defer r.plane.mu.Unlock()
+			if served = r.plane.first[w.name+"/"+name]; served.IsZero() {
+				return name + " is not served"
+			}
+			return ""
+		})
+		// It may be served before the API server's answer is here.
+		took[i] = max(0, served.Sub(created))
+	}
+	slices.Sort(took)
+	p50, p99 := took[routes/2], took[routes*99/100]
+	t.Logf("%d routes beside %d: served p50 %v, p99 %v, at most %v after the API server's answer", routes, others, p50, p99, took[routes-1])
+	if p50 > 100*time.Millisecond {
+		t.Errorf("half of the routes took more than %v", p50)
+	}
 }
 
 // Routes come and go; the count is right in the end.

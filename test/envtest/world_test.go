@@ -38,7 +38,8 @@ type plane struct {
 	mu       sync.Mutex
 	snapshot *ir.Snapshot
 	applied  int
-	broken   map[string]error // by socket
+	broken   map[string]error     // by socket
+	first    map[string]time.Time // when a route was served first
 }
 
 func (p *plane) Apply(s *ir.Snapshot) ir.ApplyResult {
@@ -46,6 +47,19 @@ func (p *plane) Apply(s *ir.Snapshot) ir.ApplyResult {
 	defer p.mu.Unlock()
 	p.snapshot = s
 	p.applied++
+	now := time.Now()
+	for _, k := range s.Sockets {
+		for _, l := range k.Listeners {
+			for _, r := range l.Routes {
+				if _, ok := p.first[r.Name]; !ok {
+					if p.first == nil {
+						p.first = make(map[string]time.Time)
+					}
+					p.first[r.Name] = now
+				}
+			}
+		}
+	}
 	res := ir.ApplyResult{}
 	for _, k := range s.Sockets {
 		if err := p.broken[k.Name]; err != nil {
