@@ -380,7 +380,7 @@ func (c *client) finish(linger bool) {
 	if c.tls != nil {
 		c.seal()
 		if c.ready {
-			c.tls.CloseWrite()
+			_ = c.tls.CloseWrite() // without it the client sees the connection's end only
 		}
 	}
 	if linger {

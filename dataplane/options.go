@@ -42,6 +42,8 @@ type Options struct {
 	AccessLog *accesslog.Log
 	// Logger is required.
 	Logger *zap.Logger
+	// Now is required: the wall clock.
+	Now func() time.Time
 }
 
 // Timeouts of a client's connection.
@@ -69,8 +71,8 @@ type Timeouts struct {
 }
 
 func (o *Options) validate() error {
-	if o.Metrics == nil || o.Logger == nil {
-		return errors.New("dataplane: Metrics and Logger are required")
+	if o.Metrics == nil || o.Logger == nil || o.Now == nil {
+		return errors.New("dataplane: Metrics, Logger and Now are required")
 	}
 	for _, d := range []struct {
 		name  string

@@ -82,7 +82,7 @@ func New(o Options) (*Server, error) {
 		OnResolveError: s.unresolved,
 	})
 	s.current.Store(&generation{snapshot: &ir.Snapshot{}})
-	s.tls.Rotate(time.Now())
+	s.tls.Rotate(o.Now())
 	s.done.Go(s.rotate)
 	return s, nil
 }
@@ -130,7 +130,7 @@ func (s *Server) Clusters() map[string]upstream.Stats {
 	return out
 }
 
-// Explain tells which rule a request to the socket would get, and why.
+// Table returns the routing table that is served, nil before the first Apply.
 func (s *Server) Table() *route.Table {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *Server) bind(snap *ir.Snapshot) (*route.Table, error) {
 }
 
 func (s *Server) publish(snap *ir.Snapshot) {
-	g := &generation{snapshot: snap, at: time.Now(), routes: make([]*route.Socket, s.made)}
+	g := &generation{snapshot: snap, at: s.opts.Now(), routes: make([]*route.Socket, s.made)}
 	for _, spec := range snap.Sockets {
 		g.routes[s.sockets[spec.Name].index] = s.table.Socket(spec.Name)
 	}

@@ -23,7 +23,7 @@ func newServer(t testing.TB, change func(*Options)) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Reactor: reactor.Options{Workers: 2}, Metrics: m, Logger: zaptest.NewLogger(t)}
+	o := Options{Reactor: reactor.Options{Workers: 2}, Metrics: m, Logger: zaptest.NewLogger(t), Now: time.Now}
 	if change != nil {
 		change(&o)
 	}

@@ -7,7 +7,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/signal"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -116,7 +118,7 @@ func (f *dataPlaneFlags) start(ready func() error, control func(controllers.Data
 	p.server, err = dataplane.New(dataplane.Options{
 		Reactor: reactor.Options{Workers: f.workers, Pin: f.pin, Placement: placement},
 		Limits:  f.limits, Pool: f.pool, Timeouts: f.timeouts, MaxRequests: f.maxRequests,
-		TrustedProxies: trusted, Metrics: m, AccessLog: p.access, Logger: log,
+		TrustedProxies: trusted, Metrics: m, AccessLog: p.access, Logger: log, Now: time.Now,
 	})
 	if err != nil {
 		return nil, err
@@ -124,6 +126,7 @@ func (f *dataPlaneFlags) start(ready func() error, control func(controllers.Data
 	if err := control(p.server, log); err != nil {
 		return nil, err
 	}
+	p.reopenOnHangup()
 	if f.admin == "" {
 		return p, nil
 	}
@@ -142,6 +145,23 @@ func (f *dataPlaneFlags) start(ready func() error, control func(controllers.Data
 	}()
 	log.Info("admin listening", zap.Stringer("address", ln.Addr()))
 	return p, nil
+}
+
+// reopenOnHangup opens the access log's file anew on SIGHUP, for log rotation.
+// Without it SIGHUP would end the process.
+func (p *process) reopenOnHangup() {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	go func() {
+		for range hangup {
+			if p.access == nil {
+				continue
+			}
+			if err := p.access.Reopen(); err != nil {
+				p.log.Error("the access log could not be reopened", zap.Error(err))
+			}
+		}
+	}()
 }
 
 // stop drains the data plane and ends everything.

@@ -50,9 +50,6 @@ func (h *hosts[V]) set(owner uint64, seed maphash.Seed, hostname string, v *V) {
 	table.set(owner, seed, key, v)
 }
 
-// empty tells whether no hostname has a value.
-func (h *hosts[V]) empty() bool { return h.any == nil && h.exact.len == 0 && h.wild.len == 0 }
-
 // each calls visit with every value, in no order.
 func (h *hosts[V]) each(visit func(*V)) {
 	for _, v := range h.exact.all() {

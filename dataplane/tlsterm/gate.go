@@ -35,16 +35,13 @@ func (g *gate) enter(begun bool, grant func()) *list.Element {
 	return g.fresh.PushBack(grant)
 }
 
-// withdraw gives up waiting. It returns false when the place was granted
-// already.
-func (g *gate) withdraw(e *list.Element) bool {
+// withdraw gives up waiting. A place that was granted already is kept.
+func (g *gate) withdraw(e *list.Element) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := g.begun.Len() + g.fresh.Len()
 	// Remove ignores an element that is in no list or in another one.
 	g.begun.Remove(e)
 	g.fresh.Remove(e)
-	return g.begun.Len()+g.fresh.Len() < n
 }
 
 // leave gives a place back, to the first one that waits.

@@ -81,7 +81,6 @@ type conn struct {
 	err       error         // valid after ended
 	ended     chan struct{}
 	over      bool // ended is closed; on the loop
-	writes    int  // calls of WriteWire; on the loop
 	scratch   []byte
 }
 

@@ -149,7 +149,7 @@ func (s *Session) Read(p []byte) (int, error) {
 	if n > 0 {
 		return n, nil // the error comes again
 	}
-	if _, ok := err.(wouldBlock); ok {
+	if _, ok := err.(wouldBlock); ok { //nolint:errorlint // our own value, as wire.Read returned it
 		s.in.settle()
 		return 0, nil
 	}

@@ -39,12 +39,17 @@ type Timer interface {
 
 // Transport is one connection's socket.
 type Transport interface {
+	Writer
+	Reader
+	Closer
+}
+
+// Writer takes a connection's outbound bytes.
+type Writer interface {
 	// Write queues a copy of p.
 	Write(p []byte)
 	// AboveHighWater tells that the caller should stop writing until OnDrained.
 	AboveHighWater() bool
-	Reader
-	Closer
 }
 
 // Reader controls a connection's reading.

@@ -193,10 +193,10 @@ func (r *rig) serve(tr *fakeTransport, answer string) {
 	tr.conn.OnRead([]byte(answer))
 }
 
-func (x *caller) want(t *testing.T, events ...string) {
+func (c *caller) want(t *testing.T, events ...string) {
 	t.Helper()
-	if !slices.Equal(x.events, events) {
-		t.Fatalf("events %q, want %q", x.events, events)
+	if !slices.Equal(c.events, events) {
+		t.Fatalf("events %q, want %q", c.events, events)
 	}
 }
 

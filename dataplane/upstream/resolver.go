@@ -24,11 +24,10 @@ const (
 type resolver struct {
 	look    func(ctx context.Context, name string) ([]netip.Addr, error)
 	changed func(address string, err error)
-	ctx     context.Context
-	cancel  context.CancelFunc
 	done    sync.WaitGroup
 
 	mu      sync.Mutex
+	closed  bool
 	watched map[string]context.CancelFunc // by "name:port"
 	found   map[string][]netip.AddrPort
 }
@@ -39,9 +38,7 @@ func newResolver(look func(context.Context, string) ([]netip.Addr, error), chang
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 		}
 	}
-	r := &resolver{look: look, changed: changed, watched: map[string]context.CancelFunc{}, found: map[string][]netip.AddrPort{}}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
-	return r
+	return &resolver{look: look, changed: changed, watched: map[string]context.CancelFunc{}, found: map[string][]netip.AddrPort{}}
 }
 
 // lookup returns the last known addresses of "name:port"; it never blocks.
@@ -63,17 +60,22 @@ func (r *resolver) watch(addresses []string) {
 		}
 	}
 	for _, a := range addresses {
-		if r.watched[a] != nil || r.ctx.Err() != nil {
+		if r.watched[a] != nil || r.closed {
 			continue
 		}
-		ctx, stop := context.WithCancel(r.ctx)
+		ctx, stop := context.WithCancel(context.Background())
 		r.watched[a] = stop
 		r.done.Go(func() { r.follow(ctx, a) })
 	}
 }
 
 func (r *resolver) close() {
-	r.cancel()
+	r.mu.Lock()
+	r.closed = true
+	for _, stop := range r.watched {
+		stop()
+	}
+	r.mu.Unlock()
 	r.done.Wait()
 }
 

@@ -10,13 +10,18 @@ import (
 // Receiver is the exchange that a stream works for. Everything is called on the
 // loop. After OnEnd or OnFail nothing more comes.
 type Receiver interface {
+	Owner
+	ResponseSink
+}
+
+// Owner hears how a stream fares.
+type Owner interface {
 	// OnReady: the stream has a connection; send the head now.
 	OnReady()
 	// OnDrained: the stream is not congested any more.
 	OnDrained()
 	// OnFail: the stream ended without a complete response.
 	OnFail(f Failure)
-	ResponseSink
 }
 
 // ResponseSink takes a response as it arrives.

@@ -35,9 +35,6 @@ type site struct {
 
 	backends []*process
 	loadCPUs []int
-	// apart tells that there are enough CPUs to keep the proxy away from the
-	// load.
-	apart bool
 }
 
 func newSite(tools map[string]string) (*site, error) {

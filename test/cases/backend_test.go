@@ -67,12 +67,6 @@ func (u *upstreamConn) isOver() bool {
 	return u.over
 }
 
-func (u *upstreamConn) received() int64 {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.total
-}
-
 // body reads the request's body and keeps it in r.
 func (u *upstreamConn) body(r *request) error {
 	var b bytes.Buffer
@@ -244,13 +238,6 @@ func (b *backend) requestsSince(m mark) []*request {
 		rs = append(rs, some...)
 	}
 	return rs
-}
-
-// connsSince counts the connections that were made after the mark.
-func (b *backend) connsSince(m mark) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.conns) - len(m)
 }
 
 // wantNothingSince fails the test when any byte arrived after the mark.

@@ -125,23 +125,6 @@ func (c *client) wantClosed() {
 	}
 }
 
-// wantSilence fails the test when anything but the connection's end arrives
-// within d. It tells if the connection ended.
-func (c *client) wantSilence(d time.Duration) (ended bool) {
-	c.t.Helper()
-	c.SetReadDeadline(time.Now().Add(d))
-	defer c.patient(patience)
-	b, err := c.br.ReadByte()
-	if err == nil {
-		c.br.UnreadByte()
-		got, _ := c.br.Peek(c.br.Buffered())
-		c.t.Errorf("got %q, want silence (%#x)", clip(got), b)
-		return false
-	}
-	var ne net.Error
-	return !(errors.As(err, &ne) && ne.Timeout())
-}
-
 // halfClose ends the client's writing side.
 func (c *client) halfClose() {
 	c.t.Helper()
