@@ -179,5 +179,5 @@ func responseLaxer(in []byte, err error) bool {
 	return spaceBeforeExtension.Match(in) ||
 		tabBeforeColon.Match(in) && strings.HasPrefix(err.Error(), "malformed MIME header") ||
 		strings.HasPrefix(err.Error(), "bad Content-Length ") && strings.Contains(err.Error(), ",") ||
-		err.Error() == `unsupported transfer encoding: "identity"` && bytes.Contains(bytes.ToLower(in), []byte("identity"))
+		strings.EqualFold(err.Error(), `unsupported transfer encoding: "identity"`)
 }
