@@ -42,7 +42,7 @@ func stripCRD(o any) {
 	}
 }
 
-func (c *crds) follow(_ context.Context, informer cache.Informer, changed func()) (func() bool, error) {
+func (c *crds) follow(_ context.Context, informer cache.Informer, again func()) (func() bool, error) {
 	set := func(o any) {
 		if x, ok := o.(*metav1.PartialObjectMetadata); ok {
 			c.mu.Lock()
@@ -54,7 +54,7 @@ func (c *crds) follow(_ context.Context, informer cache.Informer, changed func()
 			c.versions[x.Name] = now
 			c.mu.Unlock()
 			if !have || version != now {
-				changed()
+				again()
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func (c *crds) follow(_ context.Context, informer cache.Informer, changed func()
 				c.mu.Lock()
 				delete(c.versions, x.Name)
 				c.mu.Unlock()
-				changed()
+				again()
 			}
 		},
 	})

@@ -18,13 +18,22 @@ type kind interface {
 	strip(any)
 	// object returns an empty object.
 	object() client.Object
-	// follow takes the events of the informer. changed is called after each that
-	// matters. The result tells whether all that was there has been taken.
-	follow(ctx context.Context, informer cache.Informer, changed func()) (synced func() bool, err error)
+	// follow takes the events of the informer and tells of each that matters. The
+	// result tells whether all that was there has been taken.
+	follow(ctx context.Context, informer cache.Informer, tell bell) (synced func() bool, err error)
 	// forget drops all objects.
 	forget()
 	// fill puts the objects into an input.
 	fill(*compile.Input)
+}
+
+// bell wakes the loop.
+type bell struct {
+	// now is for changes that may change what is served.
+	now func()
+	// soon is for changes of status, which are mostly our own writes: they must not
+	// take the place of a change that somebody waits for.
+	soon func()
 }
 
 // about names a kind.

@@ -28,7 +28,9 @@ type list[T object] struct {
 	// lighten removes from an object what is not read.
 	lighten func(T)
 	// same tells whether two versions of an object differ in nothing that is
-	// read. The older one is kept then, and nobody is woken. Nil means never.
+	// read. The older one is kept then, and nobody is woken. Nil is for kinds whose
+	// generation counts their specs, and whose status we write: of those every
+	// version is kept.
 	same func(a, b T) bool
 	put  func(*compile.Input, []T)
 
@@ -47,10 +49,17 @@ func (l *list[T]) strip(o any) {
 	}
 }
 
-func (l *list[T]) follow(_ context.Context, informer cache.Informer, changed func()) (func() bool, error) {
+func (l *list[T]) follow(_ context.Context, informer cache.Informer, tell bell) (func() bool, error) {
 	set := func(o any) {
-		if x, ok := o.(T); ok && l.set(x) {
-			changed()
+		x, ok := o.(T)
+		if !ok {
+			return
+		}
+		switch l.set(x) {
+		case changed:
+			tell.now()
+		case written:
+			tell.soon()
 		}
 	}
 	reg, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -61,7 +70,7 @@ func (l *list[T]) follow(_ context.Context, informer cache.Informer, changed fun
 				o = lost.Obj
 			}
 			if x, ok := o.(T); ok && l.remove(x) {
-				changed()
+				tell.now()
 			}
 		},
 	})
@@ -71,21 +80,36 @@ func (l *list[T]) follow(_ context.Context, informer cache.Informer, changed fun
 	return reg.HasSynced, nil
 }
 
-// set takes a version of an object, and tells whether it says anything new.
-func (l *list[T]) set(x T) bool {
+// news is what a version of an object says.
+type news uint8
+
+const (
+	nothing news = iota
+	changed
+	written // the spec is the same: metadata or status were written
+)
+
+// set takes a version of an object.
+func (l *list[T]) set(x T) news {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i, have := l.search(x)
-	if have && l.same != nil && l.objects[i].GetUID() == x.GetUID() && l.same(l.objects[i], x) {
-		return false
+	if !have {
+		l.own()
+		l.objects = slices.Insert(l.objects, i, x)
+		return changed
+	}
+	old := l.objects[i]
+	twin := old.GetUID() == x.GetUID()
+	if twin && l.same != nil && l.same(old, x) {
+		return nothing
 	}
 	l.own()
-	if have {
-		l.objects[i] = x
-	} else {
-		l.objects = slices.Insert(l.objects, i, x)
+	l.objects[i] = x
+	if twin && l.same == nil && old.GetGeneration() == x.GetGeneration() && x.GetGeneration() > 0 {
+		return written
 	}
-	return true
+	return changed
 }
 
 func (l *list[T]) remove(x T) bool {

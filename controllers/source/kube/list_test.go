@@ -37,7 +37,7 @@ func (synced) HasSynced() bool { return true }
 func follow(t *testing.T, k kind) (*informer, *int) {
 	t.Helper()
 	i, n := new(informer), new(int)
-	done, err := k.follow(context.Background(), i, func() { *n++ })
+	done, err := k.follow(context.Background(), i, bell{func() { *n++ }, func() { *n += 1000 }})
 	if err != nil || !done() {
 		t.Fatal("not followed", err)
 	}
@@ -91,6 +91,26 @@ func TestList(t *testing.T) {
 	k.forget()
 	if names, _ := input(k); len(names) != 0 {
 		t.Errorf("forgotten, but has %v", names)
+	}
+}
+
+// A write of status is no hurry.
+func TestListStatus(t *testing.T) {
+	k := httpRoutes()
+	i, n := follow(t, k)
+	route := func(version string, generation int64) *gatewayv1.HTTPRoute {
+		return &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r", UID: "uid", ResourceVersion: version, Generation: generation}}
+	}
+	i.handler.OnAdd(route("1", 1), true)
+	status := route("2", 1)
+	i.handler.OnUpdate(nil, status)
+	var in compile.Input
+	if k.fill(&in); *n != 1001 || in.HTTPRoutes[0] != status {
+		t.Errorf("told %d, want 1001: one now, one soon", *n)
+	}
+	i.handler.OnUpdate(nil, route("3", 2))
+	if *n != 1002 {
+		t.Errorf("told %d, want 1002", *n)
 	}
 }
 

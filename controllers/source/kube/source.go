@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -51,6 +52,7 @@ type Source struct {
 
 	wake    chan struct{} // something changed; for the loop
 	recheck chan struct{} // a CRD came or went
+	pending atomic.Bool   // later has been called
 	watcher watcher
 
 	mu        sync.Mutex
@@ -166,6 +168,17 @@ func (s *Source) changed() {
 	}
 }
 
+// later tells the loop in a while. Calls until then are one.
+func (s *Source) later() {
+	const while = 50 * time.Millisecond
+	if s.pending.CompareAndSwap(false, true) {
+		time.AfterFunc(while, func() {
+			s.pending.Store(false)
+			s.changed()
+		})
+	}
+}
+
 // again has the kinds compared with the CRDs.
 func (s *Source) again() {
 	select {
@@ -212,7 +225,7 @@ func (s *Source) followKinds(ctx context.Context) (pending bool) {
 			informer, err := s.cache.GetInformer(ctx, k.object(), cache.BlockUntilSynced(false))
 			var synced func() bool
 			if err == nil {
-				synced, err = k.follow(ctx, informer, s.changed)
+				synced, err = k.follow(ctx, informer, bell{s.changed, s.later})
 			}
 			if err != nil {
 				s.log.Debug("a kind is not served yet", zap.String("kind", name.kind), zap.Error(err))

@@ -122,6 +122,13 @@ func (k kubectl) run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
+// vacant waits until what the suite has deleted at its end is gone.
+func (k kubectl) vacant(ctx context.Context) error {
+	_, err := k.run(ctx, "wait", "--for=delete", "--timeout=3m", "namespace/gateway-conformance-infra",
+		"namespace/gateway-conformance-app-backend", "namespace/gateway-conformance-web-backend")
+	return err
+}
+
 // identity writes a kubeconfig with a token of the ServiceAccount into a
 // directory.
 func (k kubectl) identity(ctx context.Context, dir string) (path string, err error) {

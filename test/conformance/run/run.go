@@ -69,6 +69,11 @@ func run(ctx context.Context, o options) (total result, err error) {
 		defer func() { err = errors.Join(err, h.stop()) }()
 	}
 	for i := range o.runs {
+		if i > 0 {
+			if err := (kubectl{c}).vacant(ctx); err != nil {
+				return total, err
+			}
+		}
 		fmt.Printf("== run %d of %d\n", i+1, o.runs)
 		r, err := p.suite(ctx, c, built.suite, o)
 		total.add(r)

@@ -41,7 +41,7 @@ func (p paths) suite(ctx context.Context, c *cluster.Cluster, program string, o 
 		"--gateway-class", class, "--conformance-profiles", o.profiles,
 		"--usable-address", usable, "--unusable-address", unusable,
 	}
-	report := filepath.Join(p.module, "reports", "experimental-v1.6.3-default-report.yaml")
+	report := filepath.Join(filepath.Dir(program), "report.yaml")
 	if o.runTest == "" && o.skip == "" {
 		args = append(args, "--report-output", report, "--organization", "headgate", "--project", "headgate",
 			"--url", "https://github.com/headgate/headgate", "--version", o.version,
@@ -81,7 +81,7 @@ func (p paths) suite(ctx context.Context, c *cluster.Cluster, program string, o 
 		return r, fmt.Errorf("%w: see %s", err, log.Name())
 	}
 	if o.runTest == "" && o.skip == "" && r.failed == 0 {
-		err = p.table(report)
+		err = p.publish(report)
 	}
 	return r, err
 }
