@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -51,11 +52,13 @@ func (w *world) route(name string, edit ...func(*gatewayv1.HTTPRoute)) *gatewayv
 // gone deletes an object and waits until it is gone.
 func (w *world) gone(o client.Object) {
 	w.Helper()
+	uid := o.GetUID()
 	if err := w.Delete(w.ctx, o); err != nil {
 		w.Fatal(err)
 	}
 	w.eventually(func() string {
-		if err := w.Get(w.ctx, client.ObjectKeyFromObject(o), o); client.IgnoreNotFound(err) == nil && err != nil {
+		// Another one may be there already.
+		if err := w.Get(w.ctx, client.ObjectKeyFromObject(o), o); apierrors.IsNotFound(err) || err == nil && o.GetUID() != uid {
 			return ""
 		}
 		return o.GetName() + " is still there"
