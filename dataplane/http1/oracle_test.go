@@ -133,3 +133,7 @@ var spaceBeforeExtension = regexp.MustCompile(`[0-9A-Fa-f][ \t]+;`)
 // tabBeforeColon is white space with a tab between a field's name and its colon:
 // net/http keeps spaces there, and refuses tabs.
 var tabBeforeColon = regexp.MustCompile(`\t[ \t]*:`)
+
+// spacedFraming is a field that frames a message, with white space before its
+// colon: the codec removes it from a response, net/http does not.
+var spacedFraming = regexp.MustCompile(`(?i)\n(content-length|transfer-encoding|connection|trailer|upgrade)[ \t]+:`)
