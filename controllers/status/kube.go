@@ -61,7 +61,7 @@ func NewKube(o KubeOptions) (*Kube, error) {
 		o.Writers = 16
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = time.Now //nolint:forbidigo // the default of a clock that is passed in
 	}
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()

@@ -11,7 +11,7 @@ import (
 )
 
 // kind is a kind of which all objects are followed.
-type kind interface {
+type kind interface { //nolint:interfacebloat // what one kind costs, in one place
 	// about names the kind.
 	about() about
 	// strip removes from an object what is not read, if it is of the kind.

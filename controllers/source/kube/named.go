@@ -26,7 +26,7 @@ const patience = 5 * time.Second
 
 // reference is a kind of which only those objects are followed that Gateways
 // name.
-type reference interface {
+type reference interface { //nolint:interfacebloat // what one kind costs, in one place
 	// names returns the objects that a Gateway names.
 	names(*gatewayv1.Gateway) []types.NamespacedName
 	// want says which objects to follow from now on.
