@@ -21,7 +21,7 @@ LINT  := bin/golangci-lint
 
 .PHONY: help
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/headgate.
@@ -55,6 +55,17 @@ verify: ## Check formatting, modules, and the rules of the house.
 	go mod tidy -diff
 	go mod verify
 	go test -count=1 ./test/arch
+
+# The first run builds a Kubernetes node from source (about 12 minutes on 2 cores)
+# and keeps it in ~/.cache/headgate-test.
+.PHONY: envtest
+envtest: ## Test the controller on a real API server; the first run builds it.
+	cd test/cluster && go run . build envtest
+	@{ go test -C test/cluster -count=1 -json ./...; go test -C test/envtest -count=1 -json ./...; } | go run ./test/report
+
+.PHONY: conformance
+conformance: ## Run the Gateway API's conformance suite on a real node. Needs root, for network namespaces.
+	cd test/conformance && go run ./run
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (1m), one after the other.
