@@ -292,7 +292,7 @@ func TestPauseWithoutTrafficIsFree(t *testing.T) {
 	on(t, l, func() {})
 	before := l.Stats()
 	for range 3 {
-		on(t, l, c.PauseRead)
+		on(t, l, func() { c.PauseRead(); c.Write([]byte("x")) }) // settled, too
 		on(t, l, func() {
 			if c.interest != readable {
 				t.Errorf("interest %d after pausing", c.interest)

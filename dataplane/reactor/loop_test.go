@@ -323,33 +323,29 @@ func TestBusyTimeIsTheThreads(t *testing.T) {
 	}
 }
 
-// TestManyTouchedConnections: one callback may touch more connections than are
-// settled at once.
-func TestManyTouchedConnections(t *testing.T) {
-	r := start(t, Options{})
+// TestEndlessWriterYields: a handler that writes more whenever its output has
+// drained never comes to rest, but leaves room for others and goes on by itself.
+func TestEndlessWriterYields(t *testing.T) {
+	const rounds, size = 5 * settleBudget, 11 // all of it fits into the kernel's buffers
+	r := start(t, Options{HighWater: 10, LowWater: 5})
 	l := r.Loops()[0]
-	const n = settleBudget + 200
-	var rlimit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &rlimit); err != nil || rlimit.Cur < 2*n+100 {
-		t.Fatalf("needs %d descriptors, may have %d (%v)", 2*n+100, rlimit.Cur, err)
-	}
-	accepted := make(chan *Conn, n)
-	ln := listenOn(t, r, func(_ *Loop, c *Conn) Handler { accepted <- c; return &probe{} })
-	var clients []interface{ Read([]byte) (int, error) }
-	var conns []*Conn
-	for range n {
-		clients = append(clients, dialTCP(t, ln.Addr()))
-		conns = append(conns, receive(t, accepted, "connection"))
-	}
-	on(t, l, func() {
-		for _, c := range conns {
-			c.Write([]byte("x"))
+	n := 0
+	more := func(c *Conn) {
+		if n++; n > rounds {
+			c.Close()
+			return
 		}
+		c.Write(make([]byte, size))
+	}
+	ln := listenOn(t, r, func(_ *Loop, c *Conn) Handler {
+		return &probe{read: func(c *Conn, _ []byte) { more(c) }, drained: more}
 	})
-	for _, nc := range clients {
-		if k, err := nc.Read(make([]byte, 10)); k != 1 {
-			t.Fatal(k, err)
-		}
+	nc := dialTCP(t, ln.Addr())
+	before := l.Stats().Wakeups
+	mustWrite(t, nc, []byte("x"))
+	mustRead(t, nc, rounds*size)
+	if turns := l.Stats().Wakeups - before; turns == 0 {
+		t.Error("all was written in one turn")
 	}
 }
 
