@@ -12,9 +12,11 @@ import (
 	"github.com/headgate/headgate/dataplane/upstream"
 )
 
-// Bounds on what a worker keeps for reuse.
+// Bounds on what a worker keeps for reuse. Fewer exchanges than are under way
+// at once would mean garbage: 1,000 busy connections on one loop cost 40 % less
+// CPU with room for them than with room for 256 (test/bench/results).
 const (
-	maxFreeExchanges = 256
+	maxFreeExchanges = 2048
 	maxRetained      = 32 << 10 // bytes of one recycled exchange
 	plainBuffer      = 32 << 10 // decrypted bytes that are read at once
 )
