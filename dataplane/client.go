@@ -48,7 +48,7 @@ type client struct {
 
 	parser   http1.RequestParser
 	timer    reactor.Timer
-	progress time.Time // when the body last made progress
+	progress time.Time // when the body, or a tunnel, last made progress
 	buffered int       // outbound bytes when waitReader was armed
 	requests uint32    // served so far
 	drained  uint32    // bytes of an unwanted body that were read
@@ -138,6 +138,8 @@ func (c *client) rearm() {
 		c.arm(waitBody, c.worker.srv.opts.Timeouts.Body)
 	case c.ex == nil:
 		c.arm(waitRequest, c.worker.srv.opts.Timeouts.Idle)
+	case c.ex.tunnel && (c.ex.requestDone || c.ex.responseEnd):
+		c.arm(waitTunnel, c.worker.srv.opts.Timeouts.HalfClosed)
 	}
 }
 
@@ -429,6 +431,10 @@ func (c *client) expire(now time.Time) {
 		}
 		c.finish(false)
 	case waitTunnel:
+		if left := c.worker.srv.opts.Timeouts.HalfClosed - now.Sub(c.progress); left > 0 {
+			c.arm(waitTunnel, left)
+			break
+		}
 		c.abort(nil)
 	case waitHead:
 		c.refuse(c.worker.take(), errSlowHead)

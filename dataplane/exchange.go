@@ -217,6 +217,7 @@ func (ex *exchange) resumeClient() {
 // requestData takes a piece of the request's body, or of a tunnel.
 func (ex *exchange) requestData(p []byte) {
 	ex.bytesIn += int64(len(p))
+	ex.progressed()
 	if !ex.sending {
 		ex.pending = append(ex.pending, p...)
 		ex.client.pause(pauseUpstream)
@@ -289,6 +290,7 @@ func (ex *exchange) switches(r *message.Response) bool {
 // OnData passes a piece of the response's body on, or of a tunnel.
 func (ex *exchange) OnData(p []byte) {
 	ex.bytesOut += int64(len(p))
+	ex.progressed()
 	ex.client.writeData(p)
 	ex.throttle()
 }
@@ -323,12 +325,21 @@ func (ex *exchange) OnEnd(trailers *message.Headers) {
 func (ex *exchange) halfClosed() {
 	c := ex.client
 	if !ex.responseEnd || !ex.requestDone {
+		ex.progressed()
 		c.arm(waitTunnel, ex.worker.srv.opts.Timeouts.HalfClosed)
 		return
 	}
 	ex.stream.Close()
 	c.keepAlive = false
 	ex.finish()
+}
+
+// progressed notes that bytes pass through a tunnel: only a silent one that lost
+// a side is cut.
+func (ex *exchange) progressed() {
+	if ex.tunnel {
+		ex.client.progress = ex.worker.loop.Now()
+	}
 }
 
 // OnFail handles a try that gave no complete response.

@@ -153,6 +153,9 @@ func (s *Server) Apply(snap *ir.Snapshot) ir.ApplyResult {
 	s.clusters.Update(snap.Clusters)
 	table, err := s.bind(snap)
 	if err != nil {
+		served := s.current.Load().snapshot.Clusters
+		s.clusters.Update(served)
+		s.clusters.Retire(served)
 		return ir.ApplyResult{Err: err}
 	}
 	for _, spec := range snap.Sockets {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/dataplane/ir"
 )
 
 func TestProxiesRequestsAndAnswers(t *testing.T) {
@@ -113,5 +115,30 @@ func TestShutdownWaitsForWhatIsUnderWay(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("Shutdown: %v", err)
+	}
+}
+
+// A path that is not in normal form is refused by the table, after the clusters
+// were looked at.
+func TestARefusedSnapshotChangesNothing(t *testing.T) {
+	be := backendServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "first") })
+	s := newServer(t, nil)
+	snap := oneRoute(clusterOf("default/be:80", be.URL), nil)
+	addr := apply(t, s, snap)
+	bad := oneRoute(clusterOf("default/be:80"), func(r *ir.Rule) { r.Matches[0].Path.Value = "/a/../b" })
+	bad.Clusters = append(bad.Clusters, clusterOf("default/new:80"))
+	if r := s.Apply(bad); r.Err == nil {
+		t.Fatal("the snapshot was taken")
+	}
+	if got := s.Clusters(); len(got) != 1 || got["default/be:80"].Endpoints != 1 {
+		t.Fatalf("clusters after the refusal: %+v", got)
+	}
+	resp, err := http.Get("http://" + addr + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); string(body) != "first" {
+		t.Fatalf("got %d %q", resp.StatusCode, body)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // room for them all (test/bench/results).
 const (
 	maxFreeExchanges = 2048
-	maxRetained      = 32 << 10 // bytes of one recycled exchange
+	maxRetained      = 8 << 10  // bytes of one recycled exchange, so 16 MiB in all
 	plainBuffer      = 32 << 10 // decrypted bytes that are read at once
 )
 
