@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -30,6 +31,7 @@ type controllerFlags struct {
 	addressMode    string
 	bind           []string
 	pool           []string
+	balancer       string
 	nodeName       string
 	nodeAddresses  []string
 	services       bool
@@ -49,7 +51,8 @@ func (f *controllerFlags) command() *cobra.Command {
 Every replica serves; one of them, the leader, writes the status of the objects.
 While the API server is out of reach, what was served last is served on.`,
 		Example: `  headgate controller --kubeconfig ~/.kube/config --leader-elect=false
-  headgate controller --address-pool 192.0.2.64/26`,
+  headgate controller --address-pool 192.0.2.64/26
+  headgate controller --address-service headgate-system/headgate`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
@@ -57,9 +60,10 @@ While the API server is out of reach, what was served last is served on.`,
 	f.add(fs)
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "how to reach the API server; default: the pod's ServiceAccount, else $KUBECONFIG or ~/.kube/config")
 	fs.StringVar(&f.controllerName, "controller-name", compile.ControllerName, "serve the GatewayClasses with this controllerName")
-	fs.StringVar(&f.addressMode, "address-mode", "", "where Gateways that name no address listen: node (on the node's addresses), pool (each on one of its own) or spec (nowhere); default pool with --address-pool, else node")
-	fs.StringSliceVar(&f.bind, "bind-address", []string{"0.0.0.0", "::"}, "addresses to listen on in mode node; repeatable")
+	fs.StringVar(&f.addressMode, "address-mode", "", "where Gateways that name no address listen: node (on the node's addresses), pool (each on one of its own), service (behind a Service of type LoadBalancer) or spec (nowhere); default pool with --address-pool, service with --address-service, else node")
+	fs.StringSliceVar(&f.bind, "bind-address", []string{"0.0.0.0", "::"}, "addresses to listen on in the modes node and service; repeatable")
 	fs.StringSliceVar(&f.pool, "address-pool", nil, "addresses for Gateways, such as 192.0.2.64/26; this host must have them; repeatable")
+	fs.StringVar(&f.balancer, "address-service", "", "NAMESPACE/NAME of the Service of type LoadBalancer that leads to this process: Gateways have its addresses, and can have its ports only")
 	fs.StringVar(&f.nodeName, "node-name", os.Getenv("NODE_NAME"), "the Node that this process runs on: its addresses are reported in mode node; default $NODE_NAME")
 	fs.StringSliceVar(&f.nodeAddresses, "node-address", nil, "addresses to report in mode node instead of the Node's; repeatable")
 	fs.BoolVar(&f.services, "gateway-services", true, "keep a Service for each Gateway, with the labels and annotations of spec.infrastructure")
@@ -98,10 +102,20 @@ func (f *controllerFlags) compileOptions(api string) (compile.Options, error) {
 		o.Features = []string{string(features.SupportGatewayInfrastructure)}
 	}
 	if f.addressMode == "" {
-		f.addressMode = "node"
-		if len(f.pool) > 0 {
+		switch {
+		case f.balancer != "":
+			f.addressMode = "service"
+		case len(f.pool) > 0:
 			f.addressMode = "pool"
+		default:
+			f.addressMode = "node"
 		}
+	}
+	if f.balancer != "" && f.addressMode != "service" {
+		return o, fmt.Errorf("--address-service goes with --address-mode service, not %s", f.addressMode)
+	}
+	if len(f.pool) > 0 && f.addressMode == "service" {
+		return o, errors.New("--address-pool does not go with --address-service: behind a Service a Gateway has no address of its own; leave one of them out")
 	}
 	var err error
 	switch f.addressMode {
@@ -110,6 +124,17 @@ func (f *controllerFlags) compileOptions(api string) (compile.Options, error) {
 		if o.Addresses.Pool, err = parsePrefixes("--address-pool", f.pool); err == nil && len(o.Addresses.Pool) == 0 {
 			err = errors.New("--address-mode pool needs --address-pool")
 		}
+	case "service":
+		namespace, name, ok := strings.Cut(f.balancer, "/")
+		if !ok || namespace == "" || name == "" {
+			return o, fmt.Errorf("--address-mode service needs --address-service NAMESPACE/NAME, not %q", f.balancer)
+		}
+		bind, berr := compileOptions(f.bind)
+		if berr != nil {
+			return o, berr
+		}
+		o.Addresses.Bind = bind.Addresses.Bind
+		o.Addresses.Service = types.NamespacedName{Namespace: namespace, Name: name}
 	case "node":
 		bind, berr := compileOptions(f.bind)
 		if berr != nil {
@@ -130,7 +155,7 @@ func (f *controllerFlags) compileOptions(api string) (compile.Options, error) {
 			o.Addresses.Node = localAddresses(api)
 		}
 	default:
-		err = fmt.Errorf("--address-mode %q: use node, pool or spec", f.addressMode)
+		err = fmt.Errorf("--address-mode %q: use node, pool, service or spec", f.addressMode)
 	}
 	if f.addressMode != "node" {
 		f.nodeName = ""

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headgate/headgate/controllers/compile"
 )
@@ -29,6 +30,22 @@ func TestControllerAddresses(t *testing.T) {
 		"a pool": {
 			args: []string{"--node-name", "n", "--address-pool", "192.0.2.64/26"},
 			want: compile.Addresses{Pool: []netip.Prefix{prefix("192.0.2.64/26")}},
+		},
+		"behind a Service": {
+			args: []string{"--node-name", "n", "--address-service", "edge/headgate", "--bind-address", "0.0.0.0"},
+			want: compile.Addresses{Bind: []netip.Addr{addr("0.0.0.0")}, Service: types.NamespacedName{Namespace: "edge", Name: "headgate"}},
+		},
+		"a Service without a namespace": {
+			args: []string{"--address-service", "headgate"}, err: "NAMESPACE/NAME",
+		},
+		"the mode without a Service": {
+			args: []string{"--address-mode", "service"}, err: "needs --address-service",
+		},
+		"a Service in another mode": {
+			args: []string{"--address-mode", "node", "--address-service", "a/b"}, err: "goes with --address-mode service",
+		},
+		"a Service and a pool": {
+			args: []string{"--address-service", "a/b", "--address-pool", "192.0.2.64/26"}, err: "--address-pool does not go with",
 		},
 		"of the spec": {args: []string{"--address-mode", "spec"}},
 		"a pool without addresses": {

@@ -22,6 +22,10 @@ type Addresses struct {
 	// Pool are ranges of which each Gateway that names no address gets one
 	// address for itself.
 	Pool []netip.Prefix
+	// Service, when it is named, is a Service of type LoadBalancer that leads to
+	// this process: its addresses are those of all Gateways, which listen on Bind
+	// and can have only the ports that it has. There is no pool then.
+	Service types.NamespacedName
 }
 
 // boundAddress is an address of a Gateway.
@@ -34,6 +38,7 @@ type boundAddress struct {
 type addressPlan struct {
 	bound  []boundAddress
 	report []netip.Addr
+	hosts  []string // to report, besides addresses
 	// unsupported and unusable are faults of the spec; missing says that no
 	// address could be given.
 	unsupported, unusable issues
@@ -45,23 +50,14 @@ func (a Addresses) plan(gw *gatewayv1.Gateway, assigned netip.Addr) addressPlan 
 	var p addressPlan
 	empty := len(gw.Spec.Addresses) == 0
 	for i, want := range gw.Spec.Addresses {
-		field := fmt.Sprintf("spec.addresses[%d]", i)
-		if want.Type != nil && *want.Type != gatewayv1.IPAddressType {
-			p.unsupported.add(Error, field, string(gatewayv1.GatewayReasonUnsupportedAddress),
-				fmt.Sprintf("type %q is not supported; use IPAddress", *want.Type))
-			continue
-		}
-		if want.Value == "" {
+		addr, ok := p.parse(fmt.Sprintf("spec.addresses[%d]", i), want)
+		switch {
+		case !ok:
+		case addr.IsValid():
+			p.add(a, boundAddress{addr, true})
+		default:
 			empty = true
-			continue
 		}
-		addr, err := netip.ParseAddr(want.Value)
-		if err != nil || addr.Zone() != "" {
-			p.unusable.add(Error, field, string(gatewayv1.GatewayReasonAddressNotUsable),
-				fmt.Sprintf("%q is not an IP address", want.Value))
-			continue
-		}
-		p.add(a, boundAddress{addr.Unmap(), true})
 	}
 	if !empty {
 		return p
@@ -83,6 +79,25 @@ func (a Addresses) plan(gw *gatewayv1.Gateway, assigned netip.Addr) addressPlan 
 		p.missing = "Headgate has no address to give; name one in spec.addresses"
 	}
 	return p
+}
+
+// parse reads an address of a spec; it is the zero value when any will do. It is
+// not ok when it is at fault, which is noted.
+func (p *addressPlan) parse(field string, want gatewayv1.GatewaySpecAddress) (addr netip.Addr, ok bool) {
+	if want.Type != nil && *want.Type != gatewayv1.IPAddressType {
+		p.unsupported.add(Error, field, string(gatewayv1.GatewayReasonUnsupportedAddress),
+			fmt.Sprintf("type %q is not supported; use IPAddress", *want.Type))
+		return addr, false
+	}
+	if want.Value == "" {
+		return addr, true
+	}
+	addr, err := netip.ParseAddr(want.Value)
+	if err != nil || addr.Zone() != "" {
+		p.unusable.add(Error, field, string(gatewayv1.GatewayReasonAddressNotUsable), fmt.Sprintf("%q is not an IP address", want.Value))
+		return addr, false
+	}
+	return addr.Unmap(), true
 }
 
 func (p *addressPlan) add(a Addresses, b boundAddress) {
@@ -118,14 +133,18 @@ func appendOnce(list []netip.Addr, a netip.Addr) []netip.Addr {
 
 // statusAddresses is the form that a Gateway's status wants. The API server takes
 // 16 at most.
-func statusAddresses(list []netip.Addr) []gatewayv1.GatewayStatusAddress {
+func statusAddresses(list []netip.Addr, hosts []string) []gatewayv1.GatewayStatusAddress {
 	const most = 16
 	var out []gatewayv1.GatewayStatusAddress
-	for _, a := range list[:min(len(list), most)] {
+	for _, a := range list {
 		kind := gatewayv1.IPAddressType
 		out = append(out, gatewayv1.GatewayStatusAddress{Type: &kind, Value: a.String()})
 	}
-	return out
+	for _, h := range hosts {
+		kind := gatewayv1.HostnameAddressType
+		out = append(out, gatewayv1.GatewayStatusAddress{Type: &kind, Value: h})
+	}
+	return out[:min(len(out), most)]
 }
 
 // assign gives each Gateway that needs one an address of the pool. Gateways keep

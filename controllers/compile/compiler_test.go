@@ -42,6 +42,10 @@ func newWorld(t *testing.T, seed uint64) *world {
 		{Addresses: compile.Addresses{Bind: []netip.Addr{addr("0.0.0.0")}, Node: []netip.Addr{addr("192.0.2.1")}}},
 		{Addresses: compile.Addresses{Pool: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/29")}}, TrustEndpoints: true},
 		{BundleVersions: []string{"v1.4.0"}},
+		{Addresses: compile.Addresses{
+			Bind:    []netip.Addr{addr("0.0.0.0")},
+			Service: types.NamespacedName{Namespace: "default", Name: "svc0"},
+		}},
 	}
 	w.in.Options = w.options[0]
 	for range 40 {
@@ -122,7 +126,10 @@ func (w *world) edit() {
 	case 5:
 		s := &corev1.Service{ObjectMeta: w.meta("svc", 3, true)}
 		s.Spec.Ports = []corev1.ServicePort{{Port: 80, Name: pick(w, "", "http")}, {Port: 81, Name: "b", AppProtocol: pick(w, nil, ptr("http"), ptr("https"))}}
-		s.Spec.Type = pick(w, corev1.ServiceTypeClusterIP, corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName)
+		s.Spec.Type = pick(w, corev1.ServiceTypeClusterIP, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeExternalName)
+		if w.r.IntN(2) == 0 {
+			s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: pick(w, "192.0.2.7", "192.0.2.8")}}
+		}
 		w.in.Services = put(w, w.in.Services, s)
 	case 6, 7:
 		w.in.EndpointSlices = put(w, w.in.EndpointSlices, w.slice())

@@ -32,7 +32,11 @@ func (g *gatewayState) valid() bool { return len(g.invalid) == 0 && len(g.addres
 func (c *Compiler) compileGateway(r *reader, gw *gatewayv1.Gateway, cl *class, assigned netip.Addr) *gatewayState {
 	g := &gatewayState{
 		key: keyOf(gw), uid: gw.UID, generation: gw.Generation,
-		addresses: r.in.Options.Addresses.plan(gw, assigned),
+	}
+	if b := r.balancer(); b != nil {
+		g.addresses = b.plan(gw, r.in.Options.Addresses.Bind)
+	} else {
+		g.addresses = r.in.Options.Addresses.plan(gw, assigned)
 	}
 	if !cl.accepted {
 		g.invalid.add(Error, "spec.gatewayClassName", string(gatewayv1.GatewayReasonInvalid),
@@ -94,7 +98,7 @@ func (g *gatewayState) report(counts []int) *GatewayReport {
 	r.Status.Conditions = []metav1.Condition{accepted, g.programmed(accepted.Status == metav1.ConditionTrue), resolved}
 	if accepted.Status == metav1.ConditionTrue {
 		r.addresses = g.addresses.bound
-		r.Status.Addresses = statusAddresses(g.addresses.report)
+		r.Status.Addresses = statusAddresses(g.addresses.report, g.addresses.hosts)
 	}
 	return r
 }

@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/headgate/headgate/controllers/compile"
@@ -36,6 +38,10 @@ type caseOptions struct {
 	Bind []string `json:"bind"`
 	Node []string `json:"node"`
 	Pool []string `json:"pool"`
+	// Service is the Service by which clients come, in namespace default; Ingress
+	// is what its status says.
+	Service string   `json:"service"`
+	Ingress []string `json:"ingress"`
 	// Unchecked leaves out the checks of the CRDs, for what an API server with
 	// other CRDs could let through.
 	Unchecked bool `json:"unchecked"`
@@ -61,7 +67,27 @@ func (o caseOptions) compile(t *testing.T) compile.Options {
 	for _, s := range o.Pool {
 		c.Addresses.Pool = append(c.Addresses.Pool, netip.MustParsePrefix(s))
 	}
+	if o.Service != "" {
+		c.Addresses.Service = types.NamespacedName{Namespace: "default", Name: o.Service}
+	}
 	return c
+}
+
+// balance puts the addresses of a load balancer into the status of the Service
+// that has one: a file can't say them.
+func (o caseOptions) balance(in compile.Input) {
+	for _, s := range in.Services {
+		if s.Name != o.Service {
+			continue
+		}
+		for _, at := range o.Ingress {
+			ingress := corev1.LoadBalancerIngress{Hostname: at}
+			if _, err := netip.ParseAddr(at); err == nil {
+				ingress = corev1.LoadBalancerIngress{IP: at}
+			}
+			s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, ingress)
+		}
+	}
 }
 
 func (o caseOptions) result(t *testing.T) ir.ApplyResult {
@@ -106,6 +132,7 @@ func loadCase(t *testing.T, dir string) (compile.Input, []compile.Problem, *file
 	}
 	in, problems := src.Input()
 	in.Options.TrustEndpoints = !o.Untrusted
+	o.balance(in)
 	for _, s := range in.Secrets {
 		certify(t, s)
 	}

@@ -99,6 +99,8 @@ func (c *Compiler) compileListener(r *reader, gw *gatewayv1.Gateway, i int) *lis
 	}
 	if spec.Port < 1 || spec.Port > 65535 {
 		l.refuse("port", gatewayv1.ListenerReasonPortUnavailable, "port %d is not between 1 and 65535", spec.Port)
+	} else if fault := r.balancer().portFault(spec.Port); fault != "" {
+		l.refuse("port", gatewayv1.ListenerReasonPortUnavailable, "%s", fault)
 	}
 	switch spec.Protocol {
 	case gatewayv1.HTTPProtocolType:

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,15 +45,16 @@ type about struct {
 	crd string
 }
 
-// kinds are all kinds that are followed whole.
-func kinds() []kind {
+// kinds are all kinds that are followed whole. Of one Service, balancer, the
+// addresses are read.
+func kinds(balancer types.NamespacedName) []kind {
 	return []kind{
 		gatewayClasses(),
 		gateways(),
 		httpRoutes(),
 		referenceGrants(),
 		namespaces(),
-		services(),
+		services(balancer),
 		endpointSlices(),
 	}
 }

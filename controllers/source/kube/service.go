@@ -3,6 +3,7 @@ package kube
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headgate/headgate/controllers/compile"
 )
@@ -14,8 +15,9 @@ const (
 	manager   = "headgate"
 )
 
-// services are known by their type and ports.
-func services() kind {
+// services are known by their type and ports. The one that leads to this process,
+// if any, is known by its addresses, too.
+func services(balancer types.NamespacedName) kind {
 	return &list[*corev1.Service]{
 		names: about{kind: "Service"},
 		new:   func() *corev1.Service { return new(corev1.Service) },
@@ -25,11 +27,16 @@ func services() kind {
 				o.Labels = nil
 			}
 			o.Spec = corev1.ServiceSpec{Type: o.Spec.Type, Ports: o.Spec.Ports, ClusterIP: o.Spec.ClusterIP}
-			o.Status = corev1.ServiceStatus{}
+			status := corev1.ServiceStatus{}
+			if o.Name == balancer.Name && o.Namespace == balancer.Namespace {
+				status.LoadBalancer = o.Status.LoadBalancer
+			}
+			o.Status = status
 		},
 		same: func(a, b *corev1.Service) bool {
 			// What is compared with the server's must have the server's version.
-			return b.Labels[managedBy] != manager && a.Labels[managedBy] != manager && equality.Semantic.DeepEqual(a.Spec, b.Spec)
+			return b.Labels[managedBy] != manager && a.Labels[managedBy] != manager && equality.Semantic.DeepEqual(a.Spec, b.Spec) &&
+				equality.Semantic.DeepEqual(a.Status, b.Status)
 		},
 		put: func(in *compile.Input, l []*corev1.Service) { in.Services = l },
 	}

@@ -73,7 +73,7 @@ func Open(o Options) (*Source, error) {
 		o.Compile.ControllerName = compile.ControllerName
 	}
 	s := &Source{
-		opts: o, log: o.Logger, kinds: kinds(), references: references(),
+		opts: o, log: o.Logger, kinds: kinds(o.Compile.Addresses.Service), references: references(),
 		wake: make(chan struct{}, 1), recheck: make(chan struct{}, 1),
 		following: make(map[kind]func() bool),
 	}
