@@ -3,6 +3,7 @@ package accesslog
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"net/netip"
 	"os"
 	"strings"
@@ -135,7 +136,7 @@ func TestLineBound(t *testing.T) {
 	text := string(worst)
 	e := &Entry{
 		RequestID: worst, Client: netip.AddrPortFrom(netip.MustParseAddr("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff").WithZone(text), 65535),
-		Method: worst, Host: worst, Path: worst, Query: worst, Protocol: text, Status: -1 << 63,
+		Method: worst, Host: worst, Path: worst, Query: worst, Protocol: text, Status: math.MinInt,
 		BytesIn: -1 << 63, BytesOut: -1 << 63, Duration: 1<<63 - 1, UserAgent: worst, Referer: worst, Listener: text, Route: text,
 		Cluster: text, Upstream: text, UpstreamDuration: 1<<63 - 1, Origin: text, Reason: text, TLS: text, SNI: text,
 	}

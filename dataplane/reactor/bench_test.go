@@ -158,7 +158,7 @@ func BenchmarkSchedule(b *testing.B) {
 	var w wheel
 	others := make([]Timer, 10_000)
 	for i := range others {
-		w.add(&others[i], int64(1<<40+i))
+		w.add(&others[i], 1<<40+int64(i))
 	}
 	var timer Timer
 	now := int64(0)

@@ -4,6 +4,7 @@ package reactor
 
 import (
 	"errors"
+	"math"
 	"net"
 	"os"
 	"runtime"
@@ -25,7 +26,7 @@ func TestOptions(t *testing.T) {
 		{"small buffer", Options{ReadBuffer: 100}, "read buffer"},
 		{"crossed watermarks", Options{HighWater: 10, LowWater: 10}, "watermarks"},
 		{"negative low", Options{LowWater: -1}, "watermarks"},
-		{"huge high", Options{HighWater: 2 << 30}, "watermarks"},
+		{"huge high", Options{HighWater: math.MaxInt}, "watermarks"},
 		{"only high", Options{HighWater: 1 << 10}, ""},
 		{"close timeout", Options{CloseTimeout: -1}, "close timeout"},
 	}

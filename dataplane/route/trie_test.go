@@ -3,6 +3,7 @@ package route
 import (
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +11,8 @@ import (
 )
 
 func TestTrieNodeIsACacheLine(t *testing.T) {
-	if size := unsafe.Sizeof(trie{}); size != 64 {
+	// With pointers of 32 bits it is less than one.
+	if size := unsafe.Sizeof(trie{}); size > 64 || bits.UintSize == 64 && size != 64 {
 		t.Errorf("a node has %d bytes", size)
 	}
 }
