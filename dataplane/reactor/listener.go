@@ -96,8 +96,11 @@ func listen(addr netip.AddrPort, reusePort bool) (int, error) {
 	if addr.Addr().Is6() {
 		network = "tcp6" // with IPV6_V6ONLY
 	}
-	fd, _, err := gnetsocket.TCPSocket(network, addr.String(), true, options, nil)
-	if err != nil {
+	var fd int
+	if err := privileged(func() (err error) {
+		fd, _, err = gnetsocket.TCPSocket(network, addr.String(), true, options, nil)
+		return err
+	}); err != nil {
 		return -1, err
 	}
 	if err := inheritable(fd); err != nil {
