@@ -18,6 +18,9 @@ RACE     ?= ./controllers ./controllers/holdoff ./controllers/source/... ./datap
 # checkout belongs to another user.
 BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
 LINT  := bin/golangci-lint
+# Writes the copying of our types and their CRDs; the directories are its last words.
+CRDGEN   := bin/controller-gen
+GENERATE := $(CRDGEN) object crd:crdVersions=v1 paths=./api/...
 
 .PHONY: help
 help: ## List the targets.
@@ -48,12 +51,23 @@ lint: $(LINT) ## Run the linters of .golangci.yml.
 $(LINT): test/tools/go.mod test/tools/go.sum
 	cd test/tools && $(BUILD) -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
+$(CRDGEN): test/tools/crds/go.mod test/tools/crds/go.sum
+	cd test/tools/crds && $(BUILD) -o $(CURDIR)/$@ sigs.k8s.io/controller-tools/cmd/controller-gen
+
+.PHONY: generate
+generate: $(CRDGEN) ## Write what is generated from the types in api: CRDs and copying.
+	$(GENERATE) output:crd:dir=config/crd
+
 .PHONY: verify
-verify: ## Check formatting, modules, and the rules of the house.
+verify: $(CRDGEN) ## Check formatting, modules, what is generated, and the rules of the house.
 	@files=$$(gofmt -l $$(find . -name '*.go' -not -path './bin/*')); \
 	  if [ -n "$$files" ]; then echo "not formatted by gofmt:"; echo "$$files"; exit 1; fi
 	go mod tidy -diff
 	go mod verify
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	  $(GENERATE) output:crd:dir="$$dir/crd" output:object:dir="$$dir/object"; \
+	  if ! { diff -r -x kustomization.yaml config/crd "$$dir/crd" && diff api/v1alpha1/zz_generated.deepcopy.go "$$dir/object/zz_generated.deepcopy.go"; }; then \
+	    echo "not as generated from api; run make generate"; exit 1; fi
 	go test -count=1 ./test/arch
 
 # The first run builds a Kubernetes node from source (about 12 minutes on 2 cores)

@@ -144,6 +144,16 @@ func checkText(w io.Writer, problems []compile.Problem, r *compile.Report, count
 		}
 		b.WriteByte('\n')
 	}
+	for _, x := range r.Policies {
+		fmt.Fprintf(&b, "%s %s:", x.Kind, x.NamespacedName)
+		for _, a := range x.Ancestors {
+			if len(x.Ancestors) > 1 {
+				fmt.Fprintf(&b, "\n  %s %s:", *a.AncestorRef.Kind, parentName(a.AncestorRef))
+			}
+			fmt.Fprintf(&b, " %s", states(a.Conditions))
+		}
+		b.WriteByte('\n')
+	}
 	b.WriteString(counts + "\n")
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -193,6 +203,9 @@ func checkJSON(w io.Writer, problems []compile.Problem, r *compile.Report) error
 	}
 	for _, x := range r.Routes {
 		objects = append(objects, checked{x.Kind, x.Namespace, x.Name, gatewayv1.RouteStatus{Parents: x.Parents}})
+	}
+	for _, x := range r.Policies {
+		objects = append(objects, checked{x.Kind, x.Namespace, x.Name, gatewayv1.PolicyStatus{Ancestors: x.Ancestors}})
 	}
 	if problems == nil {
 		problems = []compile.Problem{}

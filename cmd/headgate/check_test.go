@@ -62,6 +62,36 @@ spec:
   - backendRefs: [{name: web, port: 80}]
 `
 
+// A policy is checked as the CRD and the controller would.
+func TestCheckPolicy(t *testing.T) {
+	const policy = checkFrame + `---
+apiVersion: headgate.dev/v1alpha1
+kind: BackendPolicy
+metadata: {name: web}
+spec:
+  targetRefs:
+  - {group: "", kind: Service, name: web}
+  - {group: "", kind: Service, name: gone}
+  pool: {size: SIZE}
+`
+	out, err := checkDir(t, strings.Replace(policy, "SIZE", "50", 1), checkFlags{})
+	for _, want := range []string{
+		"a.yaml:40: BackendPolicy default/web: spec.targetRefs[1]: Service default/gone does not exist\n",
+		"BackendPolicy default/web:\n  Service web: Accepted=True\n  Service gone: Accepted=False (TargetNotFound)\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it says\n%s and not\n%s", out, want)
+		}
+	}
+	if !errors.Is(err, errProblems) {
+		t.Errorf("error %v", err)
+	}
+	out, _ = checkDir(t, strings.Replace(policy, "SIZE", "0", 1), checkFlags{})
+	if want := "a.yaml:41: BackendPolicy default/web: spec.pool.size: Invalid value: 0: must be between 1 and 1000000\n"; !strings.Contains(out, want) {
+		t.Errorf("it says\n%s and not\n%s", out, want)
+	}
+}
+
 func TestCheckText(t *testing.T) {
 	const clean = `GatewayClass headgate: Accepted=True SupportedVersion=True
 Gateway default/edge: Accepted=True ResolvedRefs=True

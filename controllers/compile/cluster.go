@@ -48,6 +48,9 @@ func compileCluster(r *reader, key clusterKey) *clusterState {
 			for _, s := range r.endpointSlices(key.namespace, key.service) {
 				e.slice(s, p)
 			}
+			if policy := r.policy(key.namespace, key.service, p.Name); policy != nil {
+				applyPolicy(policy, st.cluster)
+			}
 		}
 	}
 	ready := 0

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/dataplane/ir"
 )
 
@@ -26,11 +27,12 @@ type Compiler struct {
 	all  bool // nothing of the last run may be taken unseen
 	runs uint64
 
-	grants   map[string][]*gatewayv1.ReferenceGrant
-	slices   map[types.NamespacedName][]*discoveryv1.EndpointSlice
-	certs    map[types.NamespacedName]*keptCertificate
-	classes  map[string]*class
-	assigned map[types.NamespacedName]netip.Addr
+	grants    map[string][]*gatewayv1.ReferenceGrant
+	slices    map[types.NamespacedName][]*discoveryv1.EndpointSlice
+	byService policySet
+	certs     map[types.NamespacedName]*keptCertificate
+	classes   map[string]*class
+	assigned  map[types.NamespacedName]netip.Addr
 
 	gateways    []*gatewayState
 	gatewayDeps []dep
@@ -40,6 +42,7 @@ type Compiler struct {
 	routes       []*routeState // parallel to last.HTTPRoutes
 	clusters     map[clusterKey]*clusterState
 	clusterOrder []*clusterState
+	policies     *policyState
 
 	listeners map[*listener]*ir.Listener
 	snapshot  *ir.Snapshot
@@ -56,12 +59,13 @@ func (c *Compiler) Compile(in Input) (*ir.Snapshot, *Report) {
 	in = in.normalised()
 	c.runs++
 	ch := c.changes(&in)
-	read := reader{in: &in, grants: c.grants, slices: c.slices}
+	read := reader{in: &in, grants: c.grants, slices: c.slices, policies: c.byService}
 	c.compileGateways(read, ch)
 	read.parents = c.parents
 	c.compileRoutes(read, ch)
 	attached := c.attach()
 	c.compileClusters(read, ch)
+	c.compilePolicies(read, ch)
 	c.assemble(attached)
 	c.last = in
 	return c.snapshot, c.report(attached)
@@ -95,6 +99,22 @@ func (c *Compiler) changes(in *Input) changes {
 		for _, g := range in.Grants {
 			c.grants[g.Namespace] = append(c.grants[g.Namespace], g)
 		}
+	}
+	renew := c.byService == nil
+	diff(c.last.BackendPolicies, in.BackendPolicies, sameSpec, func(was, is *v1alpha1.BackendPolicy) {
+		renew = true
+		for _, p := range []*v1alpha1.BackendPolicy{was, is} {
+			if p == nil {
+				continue
+			}
+			ch.add(depPolicies, p.Namespace, "")
+			for _, service := range targetsOf(p) {
+				ch.add(depPolicies, p.Namespace, service)
+			}
+		}
+	})
+	if renew {
+		c.byService = indexPolicies(in.BackendPolicies)
 	}
 	diff(c.last.EndpointSlices, in.EndpointSlices, sameObject, func(was, is *discoveryv1.EndpointSlice) {
 		for _, s := range []*discoveryv1.EndpointSlice{was, is} {
@@ -308,6 +328,24 @@ func (c *Compiler) compileClusters(r reader, ch changes) {
 	}
 }
 
+// compilePolicies tells what became of the policies, all of them when one changed:
+// they are few. Without a class of ours nothing is said of them.
+func (c *Compiler) compilePolicies(r reader, ch changes) {
+	changed := c.policies == nil || c.all || ch.has(c.policies.deps)
+	for d := range ch {
+		changed = changed || d.kind == depPolicies || d.kind == depClass
+	}
+	if !changed {
+		return
+	}
+	r.deps = nil
+	if len(c.classes) == 0 {
+		c.policies = &policyState{}
+		return
+	}
+	c.policies = compilePolicies(&r, &r.in.Options, c.policies)
+}
+
 // report gathers what became of every object.
 func (c *Compiler) report(attached map[*listener][]*ir.Route) *Report {
 	rep := &Report{Assigned: c.assigned}
@@ -339,6 +377,8 @@ func (c *Compiler) report(attached map[*listener][]*ir.Route) *Report {
 		}
 		rep.Problems = append(rep.Problems, st.problems...)
 	}
+	rep.Policies = c.policies.reports
+	rep.Problems = append(rep.Problems, c.policies.problems...)
 	for _, cs := range c.clusterOrder {
 		rep.Problems = append(rep.Problems, cs.problems...)
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/controllers/compile"
 	"github.com/headgate/headgate/dataplane/ir"
 )
@@ -100,7 +101,7 @@ func put[T interface {
 
 // edit changes one object, or nothing but how it looks.
 func (w *world) edit() {
-	switch w.r.IntN(12) {
+	switch w.r.IntN(13) {
 	case 0:
 		c := &gatewayv1.GatewayClass{ObjectMeta: w.meta("class", 2, false)}
 		c.Spec.ControllerName = pick[gatewayv1.GatewayController](w, compile.ControllerName, compile.ControllerName, "example.com/other")
@@ -143,6 +144,8 @@ func (w *world) edit() {
 		w.in.Secrets = put(w, w.in.Secrets, s)
 	case 9:
 		w.touch()
+	case 10:
+		w.in.BackendPolicies = put(w, w.in.BackendPolicies, w.policy())
 	default:
 		w.in.HTTPRoutes = put(w, w.in.HTTPRoutes, w.route())
 	}
@@ -160,6 +163,12 @@ func (w *world) touch() {
 		hr.ResourceVersion = version
 		w.in.HTTPRoutes = slices.Clone(w.in.HTTPRoutes)
 		w.in.HTTPRoutes[i] = hr
+	}
+	for i, p := range w.in.BackendPolicies {
+		p = p.DeepCopy()
+		p.ResourceVersion = version
+		w.in.BackendPolicies = slices.Clone(w.in.BackendPolicies)
+		w.in.BackendPolicies[i] = p
 	}
 	for i, s := range w.in.Services {
 		s = s.DeepCopy()
@@ -194,6 +203,21 @@ func (w *world) gateway() *gatewayv1.Gateway {
 		g.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: pick(w, "10.9.0.2", "10.0.0.1", "0.0.0.0", "")}}
 	}
 	return g
+}
+
+func (w *world) policy() *v1alpha1.BackendPolicy {
+	p := &v1alpha1.BackendPolicy{ObjectMeta: w.meta("policy", 3, true)}
+	for range 1 + w.r.IntN(2) {
+		p.Spec.TargetRefs = append(p.Spec.TargetRefs, gatewayv1.LocalPolicyTargetReferenceWithSectionName{
+			LocalPolicyTargetReference: gatewayv1.LocalPolicyTargetReference{
+				Kind: pick[gatewayv1.Kind](w, "Service", "Service", "Service", "HTTPRoute"), Name: gatewayv1.ObjectName(fmt.Sprint("svc", w.r.IntN(3))),
+			},
+			SectionName: pick(w, nil, nil, ptr(gatewayv1.SectionName("http")), ptr(gatewayv1.SectionName("b"))),
+		})
+	}
+	p.Spec.Pool = pick(w, nil, &v1alpha1.Pool{Size: ptr(int32(w.r.IntN(4))), Waiting: pick(w, nil, ptr[int32](0))})
+	p.Spec.Balancing = pick(w, nil, &v1alpha1.Balancing{Type: v1alpha1.BalancingRoundRobin})
+	return p
 }
 
 func (w *world) slice() *discoveryv1.EndpointSlice {

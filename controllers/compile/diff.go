@@ -16,6 +16,7 @@ const (
 	depService // a Service without its endpoints
 	depSlices  // the EndpointSlices of a Service
 	depSecret
+	depPolicies // all BackendPolicies that name a Service
 )
 
 // dep is one thing that a result was computed from.

@@ -269,6 +269,17 @@ func renderReport(r *compile.Report, problems []compile.Problem) any {
 		}
 		out[x.Kind+" "+x.String()] = parents
 	}
+	for _, x := range r.Policies {
+		ancestors := make(map[string]any)
+		for _, a := range x.Ancestors {
+			name := string(*a.AncestorRef.Kind) + " " + string(a.AncestorRef.Name)
+			if s := a.AncestorRef.SectionName; s != nil {
+				name += " " + string(*s)
+			}
+			ancestors[name] = conditions(a.Conditions)
+		}
+		out[x.Kind+" "+x.String()] = ancestors
+	}
 	var list []string
 	for _, p := range problems {
 		list = append(list, strings.TrimSpace(fmt.Sprintf("%s:%d %s %s %s: %s", filepath.Base(p.File), p.Line, p.Severity, p.Object(), p.Field, p.Message)))

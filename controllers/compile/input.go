@@ -10,21 +10,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/headgate/headgate/api/v1alpha1"
 )
 
 // Input is one consistent set of objects. Nothing in it may be changed once it
 // was given to a compiler: a changed object is a new pointer. Every list should
 // be sorted by [Less] and hold an object once; other lists are sorted in a copy.
 type Input struct {
-	Classes        []*gatewayv1.GatewayClass
-	Gateways       []*gatewayv1.Gateway
-	HTTPRoutes     []*gatewayv1.HTTPRoute
-	Grants         []*gatewayv1.ReferenceGrant
-	Namespaces     []*corev1.Namespace
-	Services       []*corev1.Service
-	EndpointSlices []*discoveryv1.EndpointSlice
-	Secrets        []*corev1.Secret
-	ConfigMaps     []*corev1.ConfigMap
+	Classes         []*gatewayv1.GatewayClass
+	Gateways        []*gatewayv1.Gateway
+	HTTPRoutes      []*gatewayv1.HTTPRoute
+	Grants          []*gatewayv1.ReferenceGrant
+	Namespaces      []*corev1.Namespace
+	Services        []*corev1.Service
+	EndpointSlices  []*discoveryv1.EndpointSlice
+	Secrets         []*corev1.Secret
+	ConfigMaps      []*corev1.ConfigMap
+	BackendPolicies []*v1alpha1.BackendPolicy
 
 	// Assigned are the addresses that Gateways already have from the pool
 	// ([Report.Assigned] of the last report). They keep them while they can.
@@ -121,6 +124,7 @@ func (in Input) normalised() Input {
 	in.EndpointSlices = sorted(in.EndpointSlices)
 	in.Secrets = sorted(in.Secrets)
 	in.ConfigMaps = sorted(in.ConfigMaps)
+	in.BackendPolicies = sorted(in.BackendPolicies)
 	if in.Options.ControllerName == "" {
 		in.Options.ControllerName = ControllerName
 	}

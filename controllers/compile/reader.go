@@ -12,11 +12,12 @@ import (
 // kept until something that it was made from changes. Results must see objects
 // other than their own through it only.
 type reader struct {
-	in      *Input
-	grants  map[string][]*gatewayv1.ReferenceGrant
-	slices  map[types.NamespacedName][]*discoveryv1.EndpointSlice
-	parents map[types.NamespacedName]*parent
-	deps    []dep
+	in       *Input
+	grants   map[string][]*gatewayv1.ReferenceGrant
+	slices   map[types.NamespacedName][]*discoveryv1.EndpointSlice
+	parents  map[types.NamespacedName]*parent
+	policies policySet
+	deps     []dep
 }
 
 func (r *reader) note(kind depKind, namespace, name string) {

@@ -6,13 +6,14 @@ import (
 
 // Kinds and groups that references name.
 const (
-	kindGateway      = "Gateway"
-	kindGatewayClass = "GatewayClass"
-	kindHTTPRoute    = "HTTPRoute"
-	kindService      = "Service"
-	kindSecret       = "Secret"
-	kindSlice        = "EndpointSlice"
-	coreGroup        = ""
+	kindGateway       = "Gateway"
+	kindGatewayClass  = "GatewayClass"
+	kindHTTPRoute     = "HTTPRoute"
+	kindService       = "Service"
+	kindSecret        = "Secret"
+	kindSlice         = "EndpointSlice"
+	kindBackendPolicy = "BackendPolicy"
+	coreGroup         = ""
 )
 
 // reference is one object that names another one in another namespace.

@@ -13,10 +13,11 @@ import (
 // nothing changed. As [Compiler.Compile] returns it, it says what holds when the
 // data plane opens every socket; [Report.Applied] says what holds now.
 type Report struct {
-	// Classes, Gateways and Routes are sorted by [Less]'s order.
+	// Classes, Gateways, Routes and Policies are sorted by [Less]'s order.
 	Classes  []*ClassReport
 	Gateways []*GatewayReport
 	Routes   []*RouteReport
+	Policies []*PolicyReport
 	// Problems are sorted; Services and other objects without a status have
 	// theirs only here.
 	Problems []Problem
@@ -55,6 +56,15 @@ type RouteReport struct {
 	UID        types.UID
 	Generation int64
 	Parents    []gatewayv1.RouteParentStatus
+}
+
+// PolicyReport is the status of a policy: the targets that it names.
+type PolicyReport struct {
+	Kind string
+	types.NamespacedName
+	UID        types.UID
+	Generation int64
+	Ancestors  []gatewayv1.PolicyAncestorStatus
 }
 
 // Certificate is one certificate that a listener presents.

@@ -17,6 +17,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/controllers/compile"
 )
 
@@ -57,6 +58,7 @@ type metadata struct {
 // content is the status of any kind.
 type content struct {
 	Addresses         []gatewayv1.GatewayStatusAddress `json:"addresses,omitempty"`
+	Ancestors         []gatewayv1.PolicyAncestorStatus `json:"ancestors,omitempty"`
 	Conditions        []metav1.Condition               `json:"conditions,omitempty"`
 	Listeners         []gatewayv1.ListenerStatus       `json:"listeners,omitempty"`
 	Parents           []gatewayv1.RouteParentStatus    `json:"parents,omitempty"`
@@ -77,27 +79,30 @@ func (d *Dir) Write(_ context.Context, r *compile.Report) error {
 	if err := os.MkdirAll(d.path, 0o755); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
-	want := make(map[string]bool)
+	want, api := make(map[string]bool), gatewayv1.GroupVersion.String()
 	var errs []error
-	put := func(kind, namespace, name string, generation int64, subject any, c content) {
+	put := func(group, kind, namespace, name string, generation int64, subject any, c content) {
 		file := fileName(kind, namespace, name)
 		want[file] = true
 		doc := &document{
-			TypeMeta: metav1.TypeMeta{APIVersion: gatewayv1.GroupVersion.String(), Kind: kind},
+			TypeMeta: metav1.TypeMeta{APIVersion: group, Kind: kind},
 			Metadata: metadata{name, namespace, generation},
 			Status:   c,
 		}
 		errs = append(errs, d.put(file, subject, doc))
 	}
 	for _, x := range r.Classes {
-		put("GatewayClass", "", x.Name, x.Generation, x, content{Conditions: x.Status.Conditions, SupportedFeatures: x.Status.SupportedFeatures})
+		put(api, "GatewayClass", "", x.Name, x.Generation, x, content{Conditions: x.Status.Conditions, SupportedFeatures: x.Status.SupportedFeatures})
 	}
 	for _, x := range r.Gateways {
-		put("Gateway", x.Namespace, x.Name, x.Generation, x,
+		put(api, "Gateway", x.Namespace, x.Name, x.Generation, x,
 			content{Addresses: x.Status.Addresses, Conditions: x.Status.Conditions, Listeners: x.Status.Listeners})
 	}
 	for _, x := range r.Routes {
-		put(x.Kind, x.Namespace, x.Name, x.Generation, x, content{Parents: x.Parents})
+		put(api, x.Kind, x.Namespace, x.Name, x.Generation, x, content{Parents: x.Parents})
+	}
+	for _, x := range r.Policies {
+		put(v1alpha1.GroupVersion.String(), x.Kind, x.Namespace, x.Name, x.Generation, x, content{Ancestors: x.Ancestors})
 	}
 	for file := range d.have {
 		if want[file] {
@@ -201,6 +206,16 @@ func (c content) timed(was content, now metav1.Time) content {
 			}
 		}
 		c.Parents[i].Conditions = timed(p.Conditions, old, now)
+	}
+	c.Ancestors = append([]gatewayv1.PolicyAncestorStatus(nil), c.Ancestors...)
+	for i, a := range c.Ancestors {
+		var old []metav1.Condition
+		for _, o := range was.Ancestors {
+			if sameParent(o.AncestorRef, a.AncestorRef) {
+				old = o.Conditions
+			}
+		}
+		c.Ancestors[i].Conditions = timed(a.Conditions, old, now)
 	}
 	return c
 }

@@ -34,6 +34,9 @@ var (
 	}
 )
 
+// policyConditions are those in the entries of policies.
+var policyConditions = []string{string(gatewayv1.PolicyConditionAccepted)}
+
 // mostMessage is the API's limit of a condition's message, in characters.
 const mostMessage = 32768
 
@@ -122,6 +125,37 @@ func mergedParents(have, want []gatewayv1.RouteParentStatus, controller gatewayv
 	for i, w := range want {
 		if !done[i] {
 			w.Conditions = merged(nil, w.Conditions, parentConditions, now)
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// mostAncestors is the API's limit of the entries of a policy.
+const mostAncestors = 16
+
+// mergedAncestors returns have with our entries as want has them. Entries of other
+// controllers stay where they are; ours must not be more than there is place for.
+func mergedAncestors(have, want []gatewayv1.PolicyAncestorStatus, controller gatewayv1.GatewayController, now metav1.Time) []gatewayv1.PolicyAncestorStatus {
+	out := make([]gatewayv1.PolicyAncestorStatus, 0, len(have)+len(want))
+	done := make([]bool, len(want))
+	for _, h := range have {
+		if h.ControllerName != controller {
+			out = append(out, h)
+			continue
+		}
+		i := slices.IndexFunc(want, func(w gatewayv1.PolicyAncestorStatus) bool { return equalParent(w.AncestorRef, h.AncestorRef) })
+		if i < 0 || done[i] {
+			continue
+		}
+		done[i] = true
+		w := want[i]
+		w.Conditions = merged(h.Conditions, w.Conditions, policyConditions, now)
+		out = append(out, w)
+	}
+	for i, w := range want {
+		if !done[i] && len(out) < mostAncestors {
+			w.Conditions = merged(nil, w.Conditions, policyConditions, now)
 			out = append(out, w)
 		}
 	}

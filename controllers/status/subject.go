@@ -42,6 +42,7 @@ func (k *Kube) subjects(t *turn) []subject {
 	out = k.classes(out, t)
 	out = k.gateways(out, t)
 	out = k.httpRoutes(out, t)
+	out = k.policies(out, t)
 	if k.o.Services {
 		out = k.services(out, t)
 	}

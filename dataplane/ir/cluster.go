@@ -61,7 +61,7 @@ type Pool struct {
 	// all loops (n_pool of the paper's Eq. 8); 1 to 1,000,000, default 1,024.
 	Size int
 	// Waiting is the most requests that wait for a place in the pool, over all
-	// loops; default Size. One more is answered 503.
+	// loops; default Size, negative is none. One more is answered 503.
 	Waiting int
 	// WaitTimeout is how long one waits at most; default 5 s.
 	WaitTimeout time.Duration

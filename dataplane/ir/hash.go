@@ -213,7 +213,7 @@ func (w *digest) cluster(c *Cluster) {
 	}
 	p := c.Pool
 	w.count(p.Size)
-	w.count(p.Waiting)
+	w.int(int64(p.Waiting))
 	for _, d := range []time.Duration{p.WaitTimeout, p.ConnectTimeout, p.ResponseTimeout, p.IdleTimeout, p.MaxAge} {
 		w.int(int64(d))
 	}

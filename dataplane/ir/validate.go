@@ -338,7 +338,7 @@ func (c *Cluster) validate() error {
 	}
 	p := c.Pool
 	switch {
-	case p.Size < 0 || p.Size > maxWeight || p.Waiting < 0:
+	case p.Size < 0 || p.Size > maxWeight || p.Waiting > maxWeight:
 		return errors.New("the pool's size or queue is out of range")
 	case p.WaitTimeout < 0 || p.ConnectTimeout < 0 || p.IdleTimeout < 0 || p.MaxAge < 0:
 		return errors.New("a timeout of the pool is negative")

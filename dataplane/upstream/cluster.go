@@ -135,6 +135,7 @@ func withDefaults(p ir.Pool, fallback ir.Pool) ir.Pool {
 	if p.Waiting == 0 {
 		p.Waiting = p.Size
 	}
+	p.Waiting = max(p.Waiting, 0)
 	p.WaitTimeout = pick(p.WaitTimeout, fallback.WaitTimeout, DefaultWaitTimeout)
 	p.ConnectTimeout = pick(p.ConnectTimeout, fallback.ConnectTimeout, DefaultConnectTimeout)
 	p.ResponseTimeout = pick(p.ResponseTimeout, fallback.ResponseTimeout, DefaultResponseTimeout)

@@ -5,10 +5,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// install installs the CRDs of the Gateway API, and returns them.
+// install installs the CRDs, and returns them.
 func (w *world) install() []client.Object {
 	w.Helper()
-	crds, err := envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{Paths: []string{server.crds}, ErrorIfPathMissing: true})
+	crds, err := envtest.InstallCRDs(w.config, envtest.CRDInstallOptions{Paths: []string{server.crds, ourCRDs}, ErrorIfPathMissing: true})
 	if err != nil {
 		w.Fatal(err)
 	}

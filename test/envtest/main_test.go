@@ -28,6 +28,9 @@ type shared struct {
 
 var server shared
 
+// ourCRDs is the directory of Headgate's own.
+const ourCRDs = "../../config/crd"
+
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
@@ -75,7 +78,7 @@ func environment(crds bool) (*envtest.Environment, error) {
 	// A machine under load is slow to start and to end it.
 	env := &envtest.Environment{ControlPlaneStartTimeout: 3 * time.Minute, ControlPlaneStopTimeout: 3 * time.Minute}
 	if crds {
-		env.CRDDirectoryPaths = []string{server.crds}
+		env.CRDDirectoryPaths = []string{server.crds, ourCRDs}
 		env.ErrorIfCRDPathMissing = true
 	}
 	return env, nil

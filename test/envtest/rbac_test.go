@@ -73,6 +73,9 @@ func TestRights(t *testing.T) {
 		}
 		return ""
 	})
+	policy := w.policy("policy", "nobody", nil)
+	w.wantPolicy(policy, "nobody Accepted=False/TargetNotFound@1")
+	w.gone(policy)
 	r.stop()
 	used := make(map[string]bool)
 	for _, q := range r.traffic.requests() {

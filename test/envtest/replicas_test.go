@@ -147,8 +147,8 @@ func TestMissingKinds(t *testing.T) {
 		}
 		return names
 	}
-	if got := missing(); len(got) != 4 {
-		t.Errorf("missing are %v, want the four of the Gateway API", got)
+	if got := missing(); len(got) != 5 {
+		t.Errorf("missing are %v, want the four of the Gateway API and ours", got)
 	}
 	crds := w.install()
 	w.eventually(func() string {

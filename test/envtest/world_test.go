@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/controllers"
 	"github.com/headgate/headgate/controllers/compile"
 	"github.com/headgate/headgate/dataplane/ir"
@@ -176,7 +177,7 @@ func newWorld(t testing.TB) *world { return newWorldOn(t, server.config) }
 func newWorldOn(t testing.TB, config *rest.Config) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, gatewayv1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, gatewayv1.Install, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

@@ -40,17 +40,24 @@ type schema struct {
 	re *regexp.Regexp // of Pattern
 }
 
-// crds reads the schemas of the standard channel from the module, by kind and
-// version.
+// crds reads our schemas and those of the standard channel from the module, by
+// kind and version.
 func crds(t *testing.T) map[string]*schema {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
 	if err != nil {
 		t.Fatalf("find the module: %v", err)
 	}
-	out := make(map[string]*schema)
+	files, err := filepath.Glob("../../../config/crd/headgate.dev_*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("our CRDs: %d files, %v", len(files), err)
+	}
 	for _, name := range []string{"gatewayclasses", "gateways", "httproutes", "referencegrants"} {
-		text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "config/crd/standard/gateway.networking.k8s.io_"+name+".yaml"))
+		files = append(files, filepath.Join(strings.TrimSpace(string(dir)), "config/crd/standard/gateway.networking.k8s.io_"+name+".yaml"))
+	}
+	out := make(map[string]*schema)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}

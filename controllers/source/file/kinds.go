@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/controllers/compile"
 )
 
@@ -58,6 +59,11 @@ func kindOf(apiVersion, name string) *kind {
 		case "ReferenceGrant":
 			return define(name, true, func(*gatewayv1.ReferenceGrant) {}, checkReferenceGrant,
 				func(in *compile.Input) *[]*gatewayv1.ReferenceGrant { return &in.Grants })
+		}
+	case "headgate.dev/v1alpha1":
+		if name == "BackendPolicy" {
+			return define(name, true, func(*v1alpha1.BackendPolicy) {}, checkBackendPolicy,
+				func(in *compile.Input) *[]*v1alpha1.BackendPolicy { return &in.BackendPolicies })
 		}
 	case "v1":
 		switch name {

@@ -240,6 +240,7 @@ func (s *Source) collect() (compile.Input, []compile.Problem) {
 	compile.Sort(in.EndpointSlices)
 	compile.Sort(in.Secrets)
 	compile.Sort(in.ConfigMaps)
+	compile.Sort(in.BackendPolicies)
 	return in, problems
 }
 

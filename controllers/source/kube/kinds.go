@@ -56,6 +56,7 @@ func kinds(balancer types.NamespacedName) []kind {
 		namespaces(),
 		services(balancer),
 		endpointSlices(),
+		backendPolicies(),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/controllers/compile"
 )
 
@@ -81,7 +83,7 @@ func Open(o Options) (*Source, error) {
 		s.node = node(o.NodeName)
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, gatewayv1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, gatewayv1.Install, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("open a source: %w", err)
 		}
@@ -377,9 +379,13 @@ func (s *Source) problems() []compile.Problem {
 	var out []compile.Problem
 	for _, k := range s.kinds {
 		if n := k.about(); s.following[k] == nil {
+			whose := "the Gateway API"
+			if strings.HasSuffix(n.crd, "."+v1alpha1.GroupName) {
+				whose = "Headgate"
+			}
 			out = append(out, compile.Problem{
 				Severity: compile.Warning, Kind: "CustomResourceDefinition", Name: n.crd, Reason: "KindMissing",
-				Message: "the cluster has no " + n.kind + "; install the CRDs of the Gateway API, and it is picked up at once",
+				Message: "the cluster has no " + n.kind + "; install the CRDs of " + whose + ", and it is picked up at once",
 			})
 		}
 	}

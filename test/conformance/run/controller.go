@@ -30,13 +30,14 @@ type controller struct {
 	ended   chan error
 }
 
-// startController applies the manifests of config/rbac and the GatewayClass, and
+// startController applies the manifests of config/crd, config/rbac and the GatewayClass, and
 // starts the controller on the node with the rights of its ServiceAccount. It
 // returns when the controller is ready.
 func startController(ctx context.Context, c *cluster.Cluster, p paths, program string) (*controller, error) {
 	config := filepath.Join(p.repository, "config")
 	k := kubectl{cluster: c}
 	for _, args := range [][]string{
+		{"apply", "--server-side", "-k", filepath.Join(config, "crd")},
 		{"apply", "-k", filepath.Join(config, "rbac")},
 		{"apply", "-f", filepath.Join(config, "manager", "gatewayclass.yaml")},
 	} {

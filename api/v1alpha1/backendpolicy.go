@@ -1,0 +1,139 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// BackendPolicy says how Headgate treats the Services that it names, as
+// backends: a direct policy (GEP-713). It counts for every route that sends
+// requests to them. What it leaves out is as the flags of the process say.
+//
+// When several name one Service, the oldest counts as a whole, then the first by
+// name; the others say Conflicted. One that names a port of a Service counts for
+// that port in the place of one that names the whole Service.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=gateway-api;headgate,shortName=bpol
+// +kubebuilder:metadata:labels={"gateway.networking.k8s.io/policy=Direct"}
+// +kubebuilder:printcolumn:name="Service",type=string,JSONPath=`.spec.targetRefs[0].name`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.ancestors[0].conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.ancestors[0].conditions[?(@.type=="Accepted")].reason`
+// +kubebuilder:printcolumn:name="Pool",type=integer,JSONPath=`.spec.pool.size`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type BackendPolicy struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is wanted.
+	// +required
+	Spec BackendPolicySpec `json:"spec"`
+	// Status is what became of it.
+	// +optional
+	Status BackendPolicyStatus `json:"status,omitempty"`
+}
+
+// BackendPolicyList is a list of BackendPolicies.
+//
+// +kubebuilder:object:root=true
+type BackendPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []BackendPolicy `json:"items"`
+}
+
+// BackendPolicySpec is what a BackendPolicy asks for.
+type BackendPolicySpec struct {
+	// TargetRefs are the Services, in the policy's namespace. With a sectionName
+	// it is the port of that name only.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.group == '' && t.kind == 'Service')",message="must name Services: group \"\" and kind Service"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.name == b.name && (has(a.sectionName) ? a.sectionName : '') == (has(b.sectionName) ? b.sectionName : '')))",message="must not name the same Service, or the same port of it, twice"
+	TargetRefs []gatewayv1.LocalPolicyTargetReferenceWithSectionName `json:"targetRefs"`
+
+	// Pool bounds the connections to each port of the Services.
+	// +optional
+	Pool *Pool `json:"pool,omitempty"`
+
+	// Balancing says which endpoint gets the next request.
+	// +optional
+	Balancing *Balancing `json:"balancing,omitempty"`
+}
+
+// Pool bounds what is under way at a Service port, on each node.
+type Pool struct {
+	// Size is the most requests that are under way at once, 1 to 1000000.
+	// Default: --pool-size, 1024.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 1000000",message="must be between 1 and 1000000"
+	Size *int32 `json:"size,omitempty"`
+
+	// Waiting is the most requests that wait for a place, 0 to 1000000; one more
+	// is answered 503. Default: --pool-waiting, else as many as size.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 1000000",message="must be between 0 and 1000000"
+	Waiting *int32 `json:"waiting,omitempty"`
+
+	// WaitTimeout is how long one waits before it is answered 503, 1ms to 10m.
+	// Default: --pool-wait-timeout, 5s.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('10m')",message="must be between 1ms and 10m"
+	WaitTimeout *Duration `json:"waitTimeout,omitempty"`
+
+	// ConnectTimeout bounds the setup of a connection, 1ms to 10m. Default:
+	// --connect-timeout, 5s.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('10m')",message="must be between 1ms and 10m"
+	ConnectTimeout *Duration `json:"connectTimeout,omitempty"`
+
+	// ResponseTimeout bounds the time from the written request to the head of its
+	// response, 1ms to 24h; 0s turns it off. Timeouts of a route win. Default:
+	// --response-timeout, 60s.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) == duration('0s') || duration(self) >= duration('1ms') && duration(self) <= duration('24h')",message="must be 0s, which turns it off, or between 1ms and 24h"
+	ResponseTimeout *Duration `json:"responseTimeout,omitempty"`
+
+	// IdleTimeout is how long an unused connection is kept, 1ms to 24h. Default:
+	// --upstream-idle-timeout, 60s.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('24h')",message="must be between 1ms and 24h"
+	IdleTimeout *Duration `json:"idleTimeout,omitempty"`
+
+	// MaxAge is the age from which a connection is not used again, 1s to 720h.
+	// Default: none.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('720h')",message="must be between 1s and 720h"
+	MaxAge *Duration `json:"maxAge,omitempty"`
+}
+
+// BalancingType names a way to pick an endpoint.
+//
+// +kubebuilder:validation:Enum=LeastRequest;RoundRobin
+type BalancingType string
+
+// The ways to pick an endpoint.
+const (
+	// BalancingLeastRequest takes the less busy one of two that are drawn.
+	BalancingLeastRequest BalancingType = "LeastRequest"
+	// BalancingRoundRobin takes one after the other.
+	BalancingRoundRobin BalancingType = "RoundRobin"
+)
+
+// Balancing says which endpoint gets the next request.
+type Balancing struct {
+	// Type is LeastRequest (the default without a policy: the less busy one of two
+	// that are drawn) or RoundRobin (one after the other).
+	// +required
+	Type BalancingType `json:"type"`
+}
+
+// BackendPolicyStatus is what became of a BackendPolicy.
+type BackendPolicyStatus struct {
+	// The ancestors are the targets, each with the condition Accepted.
+	gatewayv1.PolicyStatus `json:",inline"`
+}

@@ -1,0 +1,235 @@
+package envtest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/headgate/headgate/api/v1alpha1"
+	"github.com/headgate/headgate/controllers"
+	"github.com/headgate/headgate/controllers/compile"
+	"github.com/headgate/headgate/dataplane"
+	"github.com/headgate/headgate/dataplane/metrics"
+	"github.com/headgate/headgate/dataplane/reactor"
+)
+
+// freePort returns a port that nobody listens on.
+func freePort(t testing.TB) int {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port
+}
+
+// live makes a replica with a real data plane on the loopback address.
+func (w *world) live() (*dataplane.Server, func(*controllers.ManagerOptions)) {
+	w.Helper()
+	m, err := metrics.New(metrics.Options{Loops: 2, Version: "test"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	s, err := dataplane.New(dataplane.Options{
+		Reactor: reactor.Options{Workers: 2}, Metrics: m, Now: time.Now,
+		Logger: zaptest.NewLogger(w.TB, zaptest.Level(zapcore.WarnLevel)),
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil {
+			w.Errorf("the data plane ended with %v", err)
+		}
+	})
+	return s, func(o *controllers.ManagerOptions) {
+		o.DataPlane = s
+		o.Compile.TrustEndpoints = true // the backends are on this host
+		o.Compile.Addresses = compile.Addresses{Bind: []netip.Addr{netip.MustParseAddr("127.0.0.1")}, Node: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+	}
+}
+
+// endpoints gives the port http of a Service one endpoint.
+func (w *world) endpoints(service string, backend *httptest.Server) {
+	w.Helper()
+	at := netip.MustParseAddrPort(backend.Listener.Addr().String())
+	name, port := "http", int32(at.Port())
+	w.create(&discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: w.name, Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{at.Addr().String()}}},
+	})
+}
+
+// backendServer starts a backend on an address of this host that an EndpointSlice may
+// have: not the loopback one.
+func backendServer(t testing.TB, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addrs {
+		p, err := netip.ParsePrefix(a.String())
+		if err != nil || !p.Addr().Is4() || !p.Addr().IsGlobalUnicast() {
+			continue
+		}
+		ln, err := net.Listen("tcp", net.JoinHostPort(p.Addr().String(), "0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := httptest.NewUnstartedServer(h)
+		s.Listener.Close()
+		s.Listener = ln
+		s.Start()
+		t.Cleanup(s.Close)
+		return s
+	}
+	t.Fatal("this host has no IPv4 address besides the loopback one")
+	return nil
+}
+
+// caller is a client with one connection, which counts how often it was made.
+type caller struct {
+	http.Client
+	url   string
+	host  string
+	dials atomic.Int64
+}
+
+func newCaller(t testing.TB, port int, host string) *caller {
+	c := &caller{url: fmt.Sprintf("http://127.0.0.1:%d", port), host: host}
+	dialer := net.Dialer{}
+	tr := &http.Transport{MaxConnsPerHost: 1, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c.dials.Add(1)
+		return dialer.DialContext(ctx, network, addr)
+	}}
+	c.Transport = tr
+	t.Cleanup(tr.CloseIdleConnections)
+	return c
+}
+
+// get returns the status of a GET.
+func (c *caller) get(path string) (int, error) {
+	q, err := http.NewRequest(http.MethodGet, c.url+path, nil)
+	if err != nil {
+		return 0, err
+	}
+	q.Host = c.host
+	res, err := c.Do(q)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	return res.StatusCode, err
+}
+
+// A policy takes effect in a data plane under traffic: a pool of one place refuses
+// a second request, a larger one takes it; and while policies come, change and go,
+// no connection is lost and no request fails.
+func TestPolicyTakesEffect(t *testing.T) {
+	w := newWorld(t)
+	_, live := w.live()
+	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	backend := backendServer(t, func(_ http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/hold") {
+			<-hold
+		}
+	})
+	defer release()
+	port := freePort(t)
+	w.start(live)
+	w.class()
+	gw := w.gateway("gw", func(gw *gatewayv1.Gateway) { gw.Spec.Listeners[0].Port = gatewayv1.PortNumber(port) })
+	w.backend("web")
+	w.endpoints("web", backend)
+	w.route("web", to("web", 80))
+	w.wantGateway(gw, programmed(1))
+	host := "web.example.com"
+	until := func(c *caller, want int) {
+		t.Helper()
+		w.eventually(func() string {
+			if got, err := c.get("/"); got != want || err != nil {
+				return fmt.Sprintf("it answers %d, %v; want %d", got, err, want)
+			}
+			return ""
+		})
+	}
+	first, second := newCaller(t, port, host), newCaller(t, port, host)
+	until(second, 200)
+	one, none := int32(1), int32(0)
+	policy := w.policy("web", "web", func(p *v1alpha1.BackendPolicy) { p.Spec.Pool = &v1alpha1.Pool{Size: &one, Waiting: &none} })
+	w.wantPolicy(policy, "web Accepted=True/Accepted@1")
+	held := make(chan string, 1)
+	go func() {
+		got, err := first.get("/hold")
+		held <- fmt.Sprint(got, " ", err)
+	}()
+	until(second, 503)
+	update(w, policy, func(p *v1alpha1.BackendPolicy) { *p.Spec.Pool.Size = 10 })
+	until(second, 200)
+	release()
+	if got := <-held; got != "200 <nil>" {
+		t.Errorf("the request that was held got %s", got)
+	}
+
+	// Traffic on several connections while the policy changes all the time.
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	var requests atomic.Int64
+	callers := []*caller{first, second, newCaller(t, port, host), newCaller(t, port, host)}
+	for _, c := range callers {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				if got, err := c.get("/"); got != 200 || err != nil {
+					t.Errorf("a request got %d, %v", got, err)
+					return
+				}
+				requests.Add(1)
+			}
+		})
+	}
+	for i := range 20 {
+		update(w, policy, func(p *v1alpha1.BackendPolicy) {
+			*p.Spec.Pool.Size = int32(10 + i)
+			idle, age := v1alpha1.Duration(fmt.Sprintf("%ds", 10+i)), v1alpha1.Duration("1s")
+			p.Spec.Pool.IdleTimeout, p.Spec.Pool.MaxAge = &idle, &age
+			p.Spec.Balancing = &v1alpha1.Balancing{Type: []v1alpha1.BalancingType{v1alpha1.BalancingRoundRobin, v1alpha1.BalancingLeastRequest}[i%2]}
+		})
+		time.Sleep(20 * time.Millisecond)
+	}
+	w.gone(policy)
+	time.Sleep(200 * time.Millisecond)
+	stop()
+	clients.Wait()
+	t.Logf("%d requests during 20 changes", requests.Load())
+	for i, c := range callers {
+		if n := c.dials.Load(); n != 1 {
+			t.Errorf("client %d made %d connections, want 1", i, n)
+		}
+	}
+	if requests.Load() < 100 {
+		t.Errorf("only %d requests", requests.Load())
+	}
+}
