@@ -43,6 +43,9 @@ type Options struct {
 	DataPlane DataPlane
 	// Sink may be nil: then nobody is told but the log.
 	Sink Sink
+	// Ports tells who has a port that is taken, and whether connections come to
+	// those that are not. It may be nil: then only the system's error is told.
+	Ports Ports
 	// Logger may be nil.
 	Logger *zap.Logger
 	// Holdoff bounds how soon a change is taken.
@@ -77,6 +80,7 @@ type Loop struct {
 	ready    chan struct{}
 	told     map[compile.Problem]bool // problems that are in the log
 	unsaid   bool                     // the sink has not taken the last report
+	sockets  sockets
 }
 
 // New returns a loop that stands still until [Loop.Run].
@@ -93,7 +97,7 @@ func New(o Options) (*Loop, error) {
 	if o.RetryMost == 0 {
 		o.RetryMost = 30 * time.Second
 	}
-	return &Loop{o: o, log: o.Logger, ready: make(chan struct{}), told: make(map[compile.Problem]bool)}, nil
+	return &Loop{o: o, log: o.Logger, ready: make(chan struct{}), told: make(map[compile.Problem]bool), sockets: newSockets(o.Ports)}, nil
 }
 
 // Ready is closed once the data plane has taken a first snapshot.
@@ -111,11 +115,12 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	events := make(chan holdoff.Event)
 	turns := holdoff.Run(ctx, events, l.o.Holdoff)
-	retry := time.NewTimer(0)
-	retry.Stop()
+	retry, freed, reach := stopped(), stopped(), stopped()
 	pause := l.o.Retry
 	turn := func() {
 		l.Turn(ctx)
+		arm(freed, freedEvery, len(l.sockets.held) > 0)
+		arm(reach, reachAgain, l.sockets.diverted())
 		if !l.behind() {
 			pause = l.o.Retry
 			retry.Stop()
@@ -144,7 +149,36 @@ func (l *Loop) Run(ctx context.Context) error {
 			}
 		case <-retry.C:
 			turn()
+		case <-freed.C:
+			if l.sockets.freed(l.State().Snapshot) {
+				turn()
+			} else {
+				freed.Reset(freedEvery)
+			}
+		case <-reach.C:
+			l.sockets.try(ctx, (*trial).diverted)
+			reach.Reset(reachAgain)
+		case a := <-l.sockets.answers:
+			if l.sockets.take(a) || l.sockets.unknown() {
+				turn()
+			}
 		}
+	}
+}
+
+// stopped returns a timer that stands still.
+func stopped() *time.Timer {
+	t := time.NewTimer(0)
+	t.Stop()
+	return t
+}
+
+// arm has the timer fire after d, or not at all.
+func arm(t *time.Timer, d time.Duration, on bool) {
+	if on {
+		t.Reset(d)
+	} else {
+		t.Stop()
 	}
 }
 
@@ -172,9 +206,11 @@ func (l *Loop) Turn(ctx context.Context) {
 		next.Result = last.Result
 	} else {
 		next.Result = l.apply(snap)
-		l.log.Info("configuration applied", zap.String("snapshot", next.Hash), zap.Bool("complete", next.Result.OK()))
+		if !same || next.Result.OK() {
+			l.log.Info("configuration applied", zap.String("snapshot", next.Hash), zap.Bool("complete", next.Result.OK()))
+		}
 	}
-	next.Report = report.Applied(next.Result)
+	next.Report = report.Applied(l.sockets.explain(ctx, snap, next.Result, in.Options.Addresses.Node, report))
 	next.Problems = append(slices.Clone(problems), next.Report.Problems...)
 	for i := range next.Problems {
 		l.o.Source.Locate(&next.Problems[i])

@@ -45,6 +45,8 @@ type ManagerOptions struct {
 	Services bool
 	Election Election
 	Holdoff  holdoff.Options
+	// Ports is passed on to the [Loop].
+	Ports Ports
 	// Logger may be nil.
 	Logger *zap.Logger
 }
@@ -83,7 +85,7 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.loop, err = New(Options{Source: src, DataPlane: o.DataPlane, Sink: m.sink, Logger: o.Logger, Holdoff: o.Holdoff})
+	m.loop, err = New(Options{Source: src, DataPlane: o.DataPlane, Sink: m.sink, Ports: o.Ports, Logger: o.Logger, Holdoff: o.Holdoff})
 	if err != nil {
 		return nil, err
 	}

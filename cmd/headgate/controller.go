@@ -22,6 +22,7 @@ import (
 
 	"github.com/headgate/headgate/controllers"
 	"github.com/headgate/headgate/controllers/compile"
+	"github.com/headgate/headgate/controllers/port"
 )
 
 type controllerFlags struct {
@@ -243,7 +244,7 @@ func (f *controllerFlags) run(ctx context.Context) error {
 		ctrllog.SetLogger(newLogr(log))
 		m, err = controllers.NewManager(controllers.ManagerOptions{
 			Config: config, DataPlane: server, Compile: opts, NodeName: f.nodeName,
-			Services: f.services, Election: election, Logger: log,
+			Services: f.services, Election: election, Ports: port.New(port.Options{}), Logger: log,
 		})
 		return err
 	})

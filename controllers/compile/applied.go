@@ -14,7 +14,8 @@ import (
 )
 
 // Applied returns the report as it holds after the data plane answered: what is
-// not served is not Programmed. The receiver stays as it is.
+// not served is not Programmed. The errors of sockets may be an [Occupied] or a
+// [Diverted], which say more than the system's. The receiver stays as it is.
 func (r *Report) Applied(res ir.ApplyResult) *Report {
 	if res.OK() {
 		return r
@@ -123,11 +124,9 @@ func (a *outcome) listener(i int) (open, closed int) {
 		switch {
 		case err == nil:
 			ok++
-		case noSuchAddress(err):
-			faults.add(Error, "", "", fmt.Sprintf("%s could not be opened: %s", name, hint(name, err)))
 		default:
-			addressOnly = false
-			faults.add(Error, "", "", fmt.Sprintf("%s could not be opened: %s", name, hint(name, err)))
+			addressOnly = addressOnly && noSuchAddress(err)
+			faults.add(Error, "", "", sentence(name, err, a.gateway.rivals[i]))
 		}
 	}
 	if len(faults) == 0 {
@@ -157,12 +156,12 @@ func (a *outcome) summarise(open, closed int, lost []netip.Addr) {
 	cs := &a.status.Conditions
 	if closed > 0 && open == 0 {
 		a.set(cs, string(gatewayv1.GatewayConditionAccepted), false, string(gatewayv1.GatewayReasonListenersNotValid),
-			"None of the listeners could be opened; see their status")
+			"None of the listeners can be reached; see their status")
 		a.set(cs, string(gatewayv1.GatewayConditionProgrammed), false, string(gatewayv1.GatewayReasonNoResources),
-			"None of the listeners could be opened; see their status")
+			"None of the listeners can be reached; see their status")
 	} else if closed > 0 {
 		a.set(cs, string(gatewayv1.GatewayConditionAccepted), true, string(gatewayv1.GatewayReasonListenersNotValid),
-			"Not all listeners could be opened; see their status")
+			"Not all listeners can be reached; see their status")
 	}
 	if len(lost) == 0 {
 		return
@@ -184,27 +183,4 @@ func (a *outcome) set(cs *[]metav1.Condition, kind string, ok bool, reason, mess
 			(*cs)[i] = condition(kind, ok, reason, c.ObservedGeneration, message)
 		}
 	}
-}
-
-// hint says what the system's answer means for a socket, and what to do.
-func hint(name string, err error) string {
-	var port uint16
-	if ap, perr := netip.ParseAddrPort(name); perr == nil {
-		port = ap.Port()
-	}
-	var errno syscall.Errno
-	if !errors.As(err, &errno) {
-		return err.Error()
-	}
-	switch errno {
-	case syscall.EADDRINUSE:
-		return fmt.Sprintf("%v; stop what listens there (ss -ltnp 'sport = :%d' shows it), or use another port", errno, port)
-	case syscall.EACCES, syscall.EPERM:
-		return fmt.Sprintf("%v; ports below 1024 need root or CAP_NET_BIND_SERVICE", errno)
-	case syscall.EADDRNOTAVAIL:
-		return fmt.Sprintf("%v; this host does not have the address", errno)
-	case syscall.EMFILE, syscall.ENFILE:
-		return fmt.Sprintf("%v; raise the limit of open files", errno)
-	}
-	return errno.Error()
 }

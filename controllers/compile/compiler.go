@@ -30,6 +30,7 @@ type Compiler struct {
 	grants    map[string][]*gatewayv1.ReferenceGrant
 	slices    map[types.NamespacedName][]*discoveryv1.EndpointSlice
 	byService policySet
+	rivals    []rival
 	certs     map[types.NamespacedName]*keptCertificate
 	classes   map[string]*class
 	assigned  map[types.NamespacedName]netip.Addr
@@ -84,7 +85,18 @@ func (c *Compiler) changes(in *Input) changes {
 	diffInto(ch, depClass, c.last.Classes, in.Classes, sameSpec)
 	diffInto(ch, depGateway, c.last.Gateways, in.Gateways, sameSpec)
 	diffInto(ch, depSpace, c.last.Namespaces, in.Namespaces, sameObject)
-	diffInto(ch, depService, c.last.Services, in.Services, sameObject)
+	diff(c.last.Services, in.Services, sameObject, func(was, is *corev1.Service) {
+		if isBalancer(was) || isBalancer(is) {
+			ch.add(depRivals, "", "")
+		}
+		if is == nil {
+			is = was
+		}
+		ch.add(depService, is.Namespace, is.Name)
+	})
+	if c.all || ch.has([]dep{{kind: depRivals}}) {
+		c.rivals = findRivals(in.Services, in.Options.Addresses.Service)
+	}
 	diffInto(ch, depSecret, c.last.Secrets, in.Secrets, sameObject)
 	regrant := c.grants == nil
 	diff(c.last.Grants, in.Grants, sameSpec, func(was, is *gatewayv1.ReferenceGrant) {
@@ -167,7 +179,7 @@ func (c *Compiler) compileGateways(r reader, ch changes) {
 	assigned := r.in.Options.Addresses.assign(c.ours(r.in), r.in.Assigned)
 	changed := c.all || !maps.Equal(assigned, c.assigned) || ch.has(c.gatewayDeps)
 	for d := range ch {
-		changed = changed || d.kind == depClass || d.kind == depGateway
+		changed = changed || d.kind == depClass || d.kind == depGateway || d.kind == depRivals
 	}
 	if !changed {
 		return
@@ -206,6 +218,7 @@ func (c *Compiler) compileGateways(r reader, ch changes) {
 	parents := make(map[types.NamespacedName]*parent, len(c.gateways))
 	for _, g := range c.gateways {
 		g.open()
+		g.meet(c.rivals)
 		g.keep(old[g.key])
 		g.problems = g.list()
 		p := &parent{}

@@ -17,6 +17,7 @@ const (
 	depSlices  // the EndpointSlices of a Service
 	depSecret
 	depPolicies // all BackendPolicies that name a Service
+	depRivals   // the Services of type LoadBalancer; no name
 )
 
 // dep is one thing that a result was computed from.

@@ -85,6 +85,7 @@ func (g *gatewayState) report(counts []int) *GatewayReport {
 	for i, l := range g.listeners {
 		r.Status.Listeners = append(r.Status.Listeners, l.status(g.valid(), g.generation, counts[i]))
 		r.sockets = append(r.sockets, l.sockets)
+		r.rivals = append(r.rivals, l.rivals)
 		if l.usable() {
 			usable++
 		}

@@ -52,6 +52,17 @@ type caseOptions struct {
 	Fail map[string]string `json:"fail"`
 	// Refuse is the error of a data plane that takes nothing.
 	Refuse string `json:"refuse"`
+	// MissingCRDs are what the cluster lacks.
+	MissingCRDs []string `json:"missingCRDs"`
+	// Balancers are the addresses of other Services of type LoadBalancer, by
+	// "namespace/name".
+	Balancers map[string][]string `json:"balancers"`
+	// Held says who has the port of a socket, and Diverted where connections were
+	// tried that did not come.
+	Held     map[string]compile.Occupied `json:"held"`
+	Diverted map[string][]netip.AddrPort `json:"diverted"`
+	// Refused says that the diverted ones were refused.
+	Refused bool `json:"refused"`
 }
 
 func (o caseOptions) compile(t *testing.T) compile.Options {
@@ -62,7 +73,7 @@ func (o caseOptions) compile(t *testing.T) compile.Options {
 		}
 		return out
 	}
-	c := compile.Options{BundleVersions: o.Bundles}
+	c := compile.Options{BundleVersions: o.Bundles, MissingCRDs: o.MissingCRDs}
 	c.Addresses.Bind, c.Addresses.Node = addrs(o.Bind), addrs(o.Node)
 	for _, s := range o.Pool {
 		c.Addresses.Pool = append(c.Addresses.Pool, netip.MustParsePrefix(s))
@@ -73,10 +84,13 @@ func (o caseOptions) compile(t *testing.T) compile.Options {
 	return c
 }
 
-// balance puts the addresses of a load balancer into the status of the Service
-// that has one: a file can't say them.
+// balance puts the addresses of load balancers into the status of the Services
+// that have one: a file can't say them.
 func (o caseOptions) balance(in compile.Input) {
 	for _, s := range in.Services {
+		for _, ip := range o.Balancers[s.Namespace+"/"+s.Name] {
+			s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: ip})
+		}
 		if s.Name != o.Service {
 			continue
 		}
@@ -108,6 +122,16 @@ func (o caseOptions) result(t *testing.T) ir.ApplyResult {
 			t.Fatalf("unknown errno %q", errno)
 		}
 		r.Sockets[name] = fmt.Errorf("bind %s: %w", name, e)
+		if h, held := o.Held[name]; held {
+			h.Err = r.Sockets[name]
+			r.Sockets[name] = &h
+		}
+	}
+	for name, to := range o.Diverted {
+		if r.Sockets == nil {
+			r.Sockets = make(map[string]error)
+		}
+		r.Sockets[name] = &compile.Diverted{To: to, Refused: o.Refused}
 	}
 	return r
 }

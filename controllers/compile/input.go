@@ -50,6 +50,10 @@ type Options struct {
 	// the cluster, "" for one without the annotation. Nil means that no CRD is
 	// involved.
 	BundleVersions []string
+	// MissingCRDs are the CRDs of kinds that Headgate serves and the cluster lacks,
+	// such as "httproutes.gateway.networking.k8s.io". They count where
+	// BundleVersions is set.
+	MissingCRDs []string
 	// TrustEndpoints accepts endpoints that are names, or loopback and
 	// link-local addresses. It is for files, whose author owns the host. In a
 	// cluster they would let anyone who may write an EndpointSlice reach into the

@@ -77,6 +77,7 @@ type listenerState struct {
 	certs    []Certificate
 	wanted   int      // distinct certificates that the spec names
 	sockets  []string // names of its sockets in the snapshot
+	rivals   []rival  // Services that have its address and port
 }
 
 // usable tells whether the listener, taken alone, can be served.
@@ -314,6 +315,9 @@ func (l *listenerState) programmed(gatewayAccepted bool, gen int64) metav1.Condi
 	msg := "The listener is served"
 	if have := len(l.certs); l.tls != nil && have < l.wanted {
 		msg = fmt.Sprintf("The listener is served, with %d of %d certificates", have, l.wanted)
+	}
+	if len(l.rivals) > 0 {
+		msg += ". But its connections may be taken by " + adviseAll(l.rivals)
 	}
 	return condition(gatewayv1.ListenerConditionProgrammed, true, gatewayv1.ListenerReasonProgrammed, gen, msg)
 }

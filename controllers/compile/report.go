@@ -45,6 +45,8 @@ type GatewayReport struct {
 	// sockets are the names of the sockets of each listener, in the order of
 	// Status.Listeners; none for a listener that is not served.
 	sockets [][]string
+	// rivals are what else has the address and port of each listener.
+	rivals [][]rival
 	// addresses are what Status.Addresses says, by the address that is bound.
 	addresses []boundAddress
 }

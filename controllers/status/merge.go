@@ -5,6 +5,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/headgate/headgate/controllers/compile"
 )
 
 // The condition types that are ours: what the report does not name of them is
@@ -13,6 +15,7 @@ var (
 	classConditions = []string{
 		string(gatewayv1.GatewayClassConditionStatusAccepted),
 		string(gatewayv1.GatewayClassConditionStatusSupportedVersion),
+		compile.ConditionKindsServed,
 	}
 	gatewayConditions = []string{
 		string(gatewayv1.GatewayConditionAccepted),

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,16 +44,15 @@ type about struct {
 	crd string
 }
 
-// kinds are all kinds that are followed whole. Of one Service, balancer, the
-// addresses are read.
-func kinds(balancer types.NamespacedName) []kind {
+// kinds are all kinds that are followed whole.
+func kinds() []kind {
 	return []kind{
 		gatewayClasses(),
 		gateways(),
 		httpRoutes(),
 		referenceGrants(),
 		namespaces(),
-		services(balancer),
+		services(),
 		endpointSlices(),
 		backendPolicies(),
 	}

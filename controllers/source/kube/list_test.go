@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -62,7 +61,7 @@ func input(k kind) (names []string, in compile.Input) {
 }
 
 func TestList(t *testing.T) {
-	k := services(types.NamespacedName{})
+	k := services()
 	i, n := follow(t, k)
 	for _, name := range []string{"c", "a", "b"} {
 		i.handler.OnAdd(service(name, "1", 80), true)
@@ -115,16 +114,21 @@ func TestListStatus(t *testing.T) {
 	}
 }
 
-// Of the Service that clients come by, and of no other, the addresses are read.
+// Of Services of type LoadBalancer, and of no others, the addresses are read.
 func TestListBalancer(t *testing.T) {
-	k := services(types.NamespacedName{Namespace: "ns", Name: "edge"})
+	k := services()
 	i, n := follow(t, k)
 	for _, name := range []string{"edge", "other"} {
-		i.handler.OnAdd(service(name, "1", 80), true)
-		given := service(name, "2", 80)
-		given.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
-		k.strip(given)
-		i.handler.OnUpdate(nil, given)
+		for version, given := range []*corev1.Service{service(name, "1", 80), service(name, "2", 80)} {
+			if name == "edge" {
+				given.Spec.Type = corev1.ServiceTypeLoadBalancer
+			}
+			if version == 1 {
+				given.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+			}
+			k.strip(given)
+			i.handler.OnUpdate(nil, given)
+		}
 	}
 	_, in := input(k)
 	if len(in.Services[0].Status.LoadBalancer.Ingress) != 1 || len(in.Services[1].Status.LoadBalancer.Ingress) != 0 || *n != 3 {
@@ -134,7 +138,7 @@ func TestListBalancer(t *testing.T) {
 
 // An object of the same name and content is another one all the same.
 func TestListRecreated(t *testing.T) {
-	k := services(types.NamespacedName{})
+	k := services()
 	i, n := follow(t, k)
 	i.handler.OnAdd(service("a", "1", 80), true)
 	other := service("a", "2", 80)
@@ -160,7 +164,7 @@ func TestStrip(t *testing.T) {
 		&discoveryv1.EndpointSlice{ObjectMeta: meta, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}, NodeName: &node}}},
 	}
 	for _, o := range objects {
-		for _, k := range kinds(types.NamespacedName{}) {
+		for _, k := range kinds() {
 			k.strip(o)
 		}
 		if len(o.GetManagedFields()) > 0 || len(o.GetAnnotations()) > 0 {
@@ -177,7 +181,7 @@ func TestStrip(t *testing.T) {
 		t.Error("a Namespace loses its labels")
 	}
 	ours := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{managedBy: manager}, Annotations: map[string]string{"a": "v"}}}
-	services(types.NamespacedName{}).strip(ours)
+	services().strip(ours)
 	if ours.Annotations["a"] != "v" {
 		t.Error("a Service of our own loses its annotations")
 	}

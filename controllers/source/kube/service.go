@@ -3,7 +3,6 @@ package kube
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headgate/headgate/controllers/compile"
 )
@@ -15,9 +14,9 @@ const (
 	manager   = "headgate"
 )
 
-// services are known by their type and ports. The one that leads to this process,
-// if any, is known by its addresses, too.
-func services(balancer types.NamespacedName) kind {
+// services are known by their type and ports, and those of type LoadBalancer by
+// their addresses, too.
+func services() kind {
 	return &list[*corev1.Service]{
 		names: about{kind: "Service"},
 		new:   func() *corev1.Service { return new(corev1.Service) },
@@ -28,7 +27,7 @@ func services(balancer types.NamespacedName) kind {
 			}
 			o.Spec = corev1.ServiceSpec{Type: o.Spec.Type, Ports: o.Spec.Ports, ClusterIP: o.Spec.ClusterIP}
 			status := corev1.ServiceStatus{}
-			if o.Name == balancer.Name && o.Namespace == balancer.Namespace {
+			if o.Spec.Type == corev1.ServiceTypeLoadBalancer {
 				status.LoadBalancer = o.Status.LoadBalancer
 			}
 			o.Status = status

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -75,7 +74,7 @@ func Open(o Options) (*Source, error) {
 		o.Compile.ControllerName = compile.ControllerName
 	}
 	s := &Source{
-		opts: o, log: o.Logger, kinds: kinds(o.Compile.Addresses.Service), references: references(),
+		opts: o, log: o.Logger, kinds: kinds(), references: references(),
 		wake: make(chan struct{}, 1), recheck: make(chan struct{}, 1),
 		following: make(map[kind]func() bool),
 	}
@@ -346,11 +345,20 @@ func (s *Source) Input() (compile.Input, []compile.Problem) {
 		r.fill(&in)
 	}
 	in.Options.BundleVersions = s.crds.bundle()
+	in.Options.MissingCRDs = nil
+	var problems []compile.Problem
+	for _, n := range s.missing() {
+		in.Options.MissingCRDs = append(in.Options.MissingCRDs, n.crd)
+		problems = append(problems, compile.Problem{
+			Severity: compile.Warning, Kind: "CustomResourceDefinition", Name: n.crd, Reason: compile.ReasonKindMissing,
+			Message: compile.MissingCRDs([]string{n.crd}),
+		})
+	}
 	if s.node != nil {
 		in.Options.Addresses.Node = nodeAddresses(s.node.get(types.NamespacedName{Name: s.opts.NodeName}))
 	}
 	s.last = in
-	return in, s.problems()
+	return in, problems
 }
 
 // hold puts the version of the last input in the place of each Gateway that
@@ -372,21 +380,14 @@ func (s *Source) hold(in *compile.Input) {
 	in.Gateways = held
 }
 
-// problems tells which kinds are missing.
-func (s *Source) problems() []compile.Problem {
+// missing returns the kinds that the cluster lacks.
+func (s *Source) missing() []about {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []compile.Problem
+	var out []about
 	for _, k := range s.kinds {
-		if n := k.about(); s.following[k] == nil {
-			whose := "the Gateway API"
-			if strings.HasSuffix(n.crd, "."+v1alpha1.GroupName) {
-				whose = "Headgate"
-			}
-			out = append(out, compile.Problem{
-				Severity: compile.Warning, Kind: "CustomResourceDefinition", Name: n.crd, Reason: "KindMissing",
-				Message: "the cluster has no " + n.kind + "; install the CRDs of " + whose + ", and it is picked up at once",
-			})
+		if s.following[k] == nil {
+			out = append(out, k.about())
 		}
 	}
 	return out
