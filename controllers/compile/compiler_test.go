@@ -129,7 +129,7 @@ func (w *world) edit() {
 		s.Spec.Ports = []corev1.ServicePort{{Port: 80, Name: pick(w, "", "http")}, {Port: 81, Name: "b", AppProtocol: pick(w, nil, ptr("http"), ptr("https"))}}
 		s.Spec.Type = pick(w, corev1.ServiceTypeClusterIP, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeExternalName)
 		if w.r.IntN(2) == 0 {
-			s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: pick(w, "192.0.2.1", "192.0.2.7", "192.0.2.8", "10.9.0.1")}}
+			s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: pick(w, "192.0.2.1", "192.0.2.1", "192.0.2.7", "10.9.0.1")}}
 		}
 		w.in.Services = put(w, w.in.Services, s)
 	case 6, 7:
