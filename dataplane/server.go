@@ -121,6 +121,10 @@ func (s *Server) Loops() []reactor.LoopStats {
 	return out
 }
 
+// Accepts returns how many accepts failed, each followed by a pause, and how many
+// connections were closed at once for want of descriptors.
+func (s *Server) Accepts() (failed, shed uint64) { return s.reactor.Accepts() }
+
 // Clusters returns the state of the clusters, by name.
 func (s *Server) Clusters() map[string]upstream.Stats {
 	out := map[string]upstream.Stats{}

@@ -111,7 +111,7 @@ func (f *dataPlaneFlags) start(ready func() error, control func(controllers.Data
 	if p.access, err = openAccessLog(f.accessLog, f.workers); err != nil {
 		return nil, err
 	}
-	m, err := metrics.New(metrics.Options{Loops: f.workers, Version: version, Reactor: p.loopStats, AccessLog: p.accessCounts})
+	m, err := metrics.New(metrics.Options{Loops: f.workers, Version: version, Reactor: p.loopStats, Accepts: p.accepts, AccessLog: p.accessCounts})
 	if err != nil {
 		return nil, err
 	}
@@ -214,6 +214,13 @@ func (p *process) loopStats(i int) metrics.ReactorStats {
 	}
 	s := p.server.Loops()[i]
 	return metrics.ReactorStats{Conns: s.Conns, Busy: time.Duration(s.BusyNanos), Events: s.Events, Wakeups: s.Wakeups, Panics: s.Panics}
+}
+
+func (p *process) accepts() (failed, shed uint64) {
+	if p.server == nil {
+		return 0, 0
+	}
+	return p.server.Accepts()
 }
 
 func (p *process) accessCounts() (written, dropped uint64) {

@@ -42,6 +42,11 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	s.cluster(other, m.shared, sharedSize)
 	s.perLoop()
 	s.overLoops()
+	if m.opts.Accepts != nil {
+		failed, shed := m.opts.Accepts()
+		s.counter(acceptErrors, float64(failed))
+		s.counter(acceptShed, float64(shed))
+	}
 	if m.opts.AccessLog != nil {
 		written, dropped := m.opts.AccessLog()
 		s.counter(accessLogEntries, float64(written))

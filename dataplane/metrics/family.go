@@ -45,6 +45,8 @@ const (
 	loopEvents
 	loopWakeups
 	loopPanics
+	acceptErrors
+	acceptShed
 	accessLogEntries
 	accessLogDropped
 )
@@ -87,6 +89,8 @@ var families = [...]Family{
 	loopEvents:       {"headgate_loop_events_total", typeCounter, []string{"loop"}, "Events that the loop dispatched."},
 	loopWakeups:      {"headgate_loop_wakeups_total", typeCounter, []string{"loop"}, "Times that the loop's poller returned."},
 	loopPanics:       {"headgate_loop_panics_total", typeCounter, []string{"loop"}, "Callbacks that panicked; each ended its connection."},
+	acceptErrors:     {"headgate_accept_errors_total", typeCounter, nil, "Accepts that failed for want of descriptors or memory; each is followed by a pause."},
+	acceptShed:       {"headgate_accept_shed_total", typeCounter, nil, "Connections that were closed at once because no descriptor was left."},
 	accessLogEntries: {"headgate_access_log_entries_total", typeCounter, nil, "Access log entries that were written."},
 	accessLogDropped: {"headgate_access_log_dropped_total", typeCounter, nil, "Access log entries that were dropped because the output was too slow."},
 }

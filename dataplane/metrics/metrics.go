@@ -23,6 +23,10 @@ type Options struct {
 	// Reactor returns the reactor's own counters of one loop; it is called by
 	// scrapes, from any goroutine. May be nil.
 	Reactor func(loop int) ReactorStats
+	// Accepts returns how many accepts failed and how many connections were closed
+	// for want of descriptors; it is called by scrapes, from any goroutine. May be
+	// nil.
+	Accepts func() (failed, shed uint64)
 	// AccessLog returns how many entries were written and dropped; it is called
 	// by scrapes, from any goroutine. May be nil.
 	AccessLog func() (written, dropped uint64)

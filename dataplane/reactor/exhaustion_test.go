@@ -90,6 +90,9 @@ func exhaust(t *testing.T, workers int) {
 	if s := stats(); s.AcceptErrors < s.Shed || s.Shed > n/2+2 {
 		t.Errorf("%d failures, %d shed", s.AcceptErrors, s.Shed)
 	}
+	if failed, shed := r.Accepts(); failed < shed || shed < 2 {
+		t.Errorf("Accepts: %d failures, %d shed", failed, shed)
+	}
 	on(t, l, func() {
 		if c, err := l.Dial(ln.Addr(), &probe{}); c != nil || !errors.Is(err, unix.EMFILE) {
 			t.Errorf("Dial without descriptors: %v, %v", c, err)

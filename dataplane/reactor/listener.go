@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"sync/atomic"
 
 	gnetsocket "github.com/panjf2000/gnet/v2/pkg/socket"
@@ -35,6 +36,19 @@ type Listener struct {
 // nil to refuse it. An address that is taken yields an error that is EADDRINUSE
 // by errors.Is.
 func (r *Reactor) Listen(addr netip.AddrPort, handler func(*Loop, *Conn) Handler) (*Listener, error) {
+	return r.listen(addr, false, handler)
+}
+
+// ListenBeside is like Listen, but binds beside a process of the same user that
+// listens on addr with [Options.Share] or [ReusePort]. The kernel spreads
+// connections over both by a hash of their addresses, and those that wait in a
+// socket's queue are lost when it closes: it is for when the other one can't be
+// asked for its descriptors.
+func (r *Reactor) ListenBeside(addr netip.AddrPort, handler func(*Loop, *Conn) Handler) (*Listener, error) {
+	return r.listen(addr, true, handler)
+}
+
+func (r *Reactor) listen(addr netip.AddrPort, beside bool, handler func(*Loop, *Conn) Handler) (*Listener, error) {
 	if !addr.IsValid() {
 		return nil, fmt.Errorf("listen: address %v is not valid", addr)
 	}
@@ -44,7 +58,8 @@ func (r *Reactor) Listen(addr netip.AddrPort, handler func(*Loop, *Conn) Handler
 	}
 	var fds []int
 	for range loops {
-		fd, err := listen(addr, len(loops) > 1)
+		// The first one must have the port to itself; the others join it.
+		fd, err := listen(addr, beside || len(fds) > 0, r.options.Share || len(loops) > 1)
 		if err == nil {
 			fds = append(fds, fd)
 			var errno unix.Errno
@@ -60,50 +75,101 @@ func (r *Reactor) Listen(addr netip.AddrPort, handler func(*Loop, *Conn) Handler
 	return r.serveListener(addr, loops, fds, false, handler)
 }
 
-// Adopt accepts from an inherited listening TCP descriptor, which must not
-// belong to an *os.File. The listener owns fd from now on; after an error it is
-// still the caller's. It is always the acceptor that accepts from it, also with
-// [ReusePort].
-func (r *Reactor) Adopt(fd int, handler func(*Loop, *Conn) Handler) (*Listener, error) {
+// Adopt accepts from inherited listening TCP descriptors of one address, which
+// must not belong to an *os.File. The listener owns them from now on; after an
+// error they are still the caller's. With [ReusePort] each loop accepts from one
+// of them when there are as many as loops; else the acceptor accepts from all.
+func (r *Reactor) Adopt(fds []int, handler func(*Loop, *Conn) Handler) (*Listener, error) {
+	var addr netip.AddrPort
+	for i, fd := range fds {
+		a, err := adoptable(fd)
+		if err == nil && i > 0 && a != addr {
+			err = fmt.Errorf("it listens on %v and not on %v", a, addr)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("adopt descriptor %d: %w", fd, err)
+		}
+		addr = a
+	}
+	if len(fds) == 0 {
+		return nil, errors.New("adopt: no descriptor")
+	}
+	loops := slices.Repeat([]*Loop{r.acceptor}, len(fds))
+	if r.options.Placement == ReusePort && len(fds) == len(r.loops) {
+		loops = r.loops
+	}
+	return r.serveListener(addr, loops, fds, true, handler)
+}
+
+// adoptable checks an inherited descriptor, gives it what sockets of our own
+// have, and returns its address.
+func adoptable(fd int) (netip.AddrPort, error) {
+	var none netip.AddrPort
 	listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 	if err != nil {
-		return nil, fmt.Errorf("adopt descriptor %d: %w", fd, os.NewSyscallError("getsockopt", err))
+		return none, os.NewSyscallError("getsockopt", err)
 	}
 	if listening == 0 {
-		return nil, fmt.Errorf("adopt descriptor %d: not a listening socket", fd)
+		return none, errors.New("not a listening socket")
 	}
 	addr, errno := localAddr(fd)
 	if errno != 0 || !addr.IsValid() {
-		return nil, fmt.Errorf("adopt descriptor %d: not a TCP socket", fd)
+		return none, errors.New("not a TCP socket")
 	}
 	unix.CloseOnExec(fd)
 	if err := unix.SetNonblock(fd, true); err != nil {
-		return nil, fmt.Errorf("adopt descriptor %d: %w", fd, err)
+		return none, err
 	}
-	if err := inheritable(fd); err != nil {
-		return nil, fmt.Errorf("adopt descriptor %d: %w", fd, err)
-	}
-	return r.serveListener(addr, []*Loop{r.acceptor}, []int{fd}, true, handler)
+	return addr, inheritable(fd)
 }
 
-// listen opens a listening socket, with the backlog of net.core.somaxconn.
-func listen(addr netip.AddrPort, reusePort bool) (int, error) {
-	options := []gnetsocket.Option[int]{{SetSockOpt: gnetsocket.SetReuseAddr, Opt: 1}}
-	if reusePort {
-		options = append(options, gnetsocket.Option[int]{SetSockOpt: gnetsocket.SetReuseport, Opt: 1})
-	}
-	network := "tcp4"
-	if addr.Addr().Is6() {
-		network = "tcp6" // with IPV6_V6ONLY
-	}
-	var fd int
-	if err := privileged(func() (err error) {
-		fd, _, err = gnetsocket.TCPSocket(network, addr.String(), true, options, nil)
-		return err
-	}); err != nil {
+// maxBacklog is more than any net.core.somaxconn; the kernel takes the lesser.
+const maxBacklog = 1<<16 - 1
+
+// listen opens a listening socket, with the backlog of net.core.somaxconn. With
+// beside it may share its port with others of the same user; with share others
+// may share it later. SO_REUSEPORT is set after the bind for that: the bind still
+// fails when somebody has the port.
+func listen(addr netip.AddrPort, beside, share bool) (int, error) {
+	var sa unix.RawSockaddrInet6
+	family, size, err := toSockaddr(addr, &sa)
+	if err != nil {
 		return -1, err
 	}
-	if err := inheritable(fd); err != nil {
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if err != nil {
+		return -1, os.NewSyscallError("socket", err)
+	}
+	set := func(level, option int) {
+		if err == nil {
+			err = os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, level, option, 1))
+		}
+	}
+	set(unix.SOL_SOCKET, unix.SO_REUSEADDR)
+	if family == unix.AF_INET6 {
+		set(unix.IPPROTO_IPV6, unix.IPV6_V6ONLY)
+	}
+	if beside {
+		set(unix.SOL_SOCKET, unix.SO_REUSEPORT)
+	}
+	if err == nil {
+		err = privileged(func() error {
+			if errno := bind(fd, &sa, size); errno != 0 {
+				return os.NewSyscallError("bind", errno)
+			}
+			return nil
+		})
+	}
+	if share && !beside {
+		set(unix.SOL_SOCKET, unix.SO_REUSEPORT)
+	}
+	if err == nil {
+		err = inheritable(fd)
+	}
+	if err == nil {
+		err = os.NewSyscallError("listen", unix.Listen(fd, maxBacklog))
+	}
+	if err != nil {
 		closeFD(fd)
 		return -1, err
 	}
@@ -142,15 +208,21 @@ func (r *Reactor) serveListener(addr netip.AddrPort, loops []*Loop, fds []int, s
 // was asked for.
 func (ln *Listener) Addr() netip.AddrPort { return ln.addr }
 
-// File returns a duplicate of the listening descriptor, to hand over to another
-// process. With [ReusePort] that is the first loop's; connections that wait in
-// the others' queues can't be handed over.
-func (ln *Listener) File() (*os.File, error) {
-	fd, err := ln.sockets[0].duplicate()
-	if err != nil {
-		return nil, fmt.Errorf("listener %v: %w", ln.addr, err)
+// Files returns duplicates of the listening descriptors, to hand over to another
+// process: one, or one per loop with [ReusePort].
+func (ln *Listener) Files() ([]*os.File, error) {
+	var files []*os.File
+	for _, s := range ln.sockets {
+		fd, err := s.duplicate()
+		if err != nil {
+			for _, f := range files {
+				_ = f.Close() // a duplicate
+			}
+			return nil, fmt.Errorf("listener %v: %w", ln.addr, err)
+		}
+		files = append(files, os.NewFile(uintptr(fd), "listener "+ln.addr.String()))
 	}
-	return os.NewFile(uintptr(fd), "listener "+ln.addr.String()), nil
+	return files, nil
 }
 
 // Pause stops accepting without closing: connections wait in the kernel's

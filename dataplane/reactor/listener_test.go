@@ -291,7 +291,7 @@ func TestListenersComeAndGoUnderLoad(t *testing.T) {
 					ln.Resume()
 				}
 				mustRead(t, nc, 1)
-				f, err := ln.File()
+				f, err := file(ln)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -303,7 +303,7 @@ func TestListenersComeAndGoUnderLoad(t *testing.T) {
 					t.Fatal(err)
 				}
 				_ = f.Close()
-				adopted, err := r.Adopt(fd, echo)
+				adopted, err := r.Adopt([]int{fd}, echo)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -331,7 +331,7 @@ func TestListenersComeAndGoUnderLoad(t *testing.T) {
 func TestAdopt(t *testing.T) {
 	old := start(t, Options{Workers: 2})
 	ln := listenOn(t, old, echo)
-	f, err := ln.File()
+	f, err := file(ln)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func TestAdopt(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := start(t, Options{Workers: 2})
-	adopted, err := r.Adopt(fd, echo)
+	adopted, err := r.Adopt([]int{fd}, echo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +377,7 @@ func TestAdopt(t *testing.T) {
 func TestSharedSocketMadeBlocking(t *testing.T) {
 	r := start(t, Options{Workers: 2})
 	ln := listenOn(t, r, echo)
-	f, err := ln.File()
+	f, err := file(ln)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,6 +390,18 @@ func TestSharedSocketMadeBlocking(t *testing.T) {
 		mustWrite(t, nc, []byte("x"))
 		mustRead(t, nc, 1)
 	}
+}
+
+// file returns a duplicate of a listener's first descriptor.
+func file(ln *Listener) (*os.File, error) {
+	files, err := ln.Files()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files[1:] {
+		_ = f.Close()
+	}
+	return files[0], nil
 }
 
 func TestAdoptRefuses(t *testing.T) {
@@ -416,7 +428,7 @@ func TestAdoptRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, fd := range map[string]int{"bad": 1 << 20, "file": int(null.Fd()), "not listening": plain, "unix": local} {
-		if _, err := r.Adopt(fd, echo); err == nil {
+		if _, err := r.Adopt([]int{fd}, echo); err == nil {
 			t.Errorf("%s: adopted", name)
 		}
 	}
@@ -429,8 +441,8 @@ func TestFileOfClosedListener(t *testing.T) {
 	r := start(t, Options{})
 	ln := listenOn(t, r, echo)
 	_ = ln.Close()
-	if _, err := ln.File(); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("File: %v", err)
+	if _, err := ln.Files(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Files: %v", err)
 	}
 }
 
@@ -439,7 +451,7 @@ func TestFileOfClosedListener(t *testing.T) {
 func TestBrokenListenerDoesNotSpin(t *testing.T) {
 	r := start(t, Options{Workers: 2})
 	ln := listenOn(t, r, echo)
-	f, err := ln.File()
+	f, err := file(ln)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,8 @@ const (
 	// the fewest accepted connections.
 	LeastLoaded
 	// ReusePort gives each loop its own listening socket (SO_REUSEPORT); the
-	// kernel spreads connections by a hash of their addresses.
+	// kernel spreads connections by a hash of their addresses. A port that
+	// another process has is still refused.
 	ReusePort
 )
 
@@ -60,6 +61,9 @@ type Options struct {
 	Pin bool
 	// Placement chooses a connection's loop.
 	Placement Placement
+	// Share lets a process of the same user listen beside this one, by
+	// [Reactor.ListenBeside], on addresses that this one has bound.
+	Share bool
 	// ReadBuffer is the size in bytes of a loop's read buffer, and so the
 	// longest slice that OnRead gets. Default 64 KiB.
 	ReadBuffer int

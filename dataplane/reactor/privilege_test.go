@@ -42,7 +42,7 @@ func TestListenBelowUnprivileged(t *testing.T) {
 		}
 		permitted := start <= 1 || sets[0].Permitted&bindService != 0
 		for port := uint16(1023); ; port-- {
-			fd, err := listen(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port), false)
+			fd, err := listen(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port), false, false)
 			if errors.Is(err, unix.EADDRINUSE) && port > 1 {
 				continue
 			}

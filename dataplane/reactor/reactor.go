@@ -92,6 +92,20 @@ func (r *Reactor) Loops() []*Loop { return r.loops }
 // are the counters of its loop.
 func (r *Reactor) AcceptorStats() LoopStats { return r.acceptor.Stats() }
 
+// Accepts returns how many accepts failed, each followed by a pause, and how many
+// connections were closed at once for want of descriptors, over all that accept.
+func (r *Reactor) Accepts() (failed, shed uint64) {
+	for _, l := range r.loops {
+		failed += l.stats.acceptErrors.Load()
+		shed += l.stats.shed.Load()
+	}
+	if r.acceptor != r.loops[0] {
+		failed += r.acceptor.stats.acceptErrors.Load()
+		shed += r.acceptor.stats.shed.Load()
+	}
+	return failed, shed
+}
+
 // Close closes every listener and connection (OnClose gets [ErrClosed]), ends
 // the loops, and waits for them. It must not be called on a loop. A second
 // Close waits too.

@@ -49,6 +49,12 @@ func connect(fd int, sa *unix.RawSockaddrInet6, size uint32) unix.Errno {
 	return e
 }
 
+// bind gives the socket fd its address.
+func bind(fd int, sa *unix.RawSockaddrInet6, size uint32) unix.Errno {
+	_, _, e := unix.RawSyscall(unix.SYS_BIND, uintptr(fd), uintptr(unsafe.Pointer(sa)), uintptr(size))
+	return e
+}
+
 // localAddr returns the address that fd is bound to.
 func localAddr(fd int) (netip.AddrPort, unix.Errno) { return sockname(unix.SYS_GETSOCKNAME, fd) }
 
