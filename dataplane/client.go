@@ -81,7 +81,7 @@ func (s *socket) accept(l *reactor.Loop, conn *reactor.Conn) reactor.Handler {
 		c.arm(waitHandshake, s.srv.opts.Timeouts.Handshake)
 	} else {
 		c.ready = true
-		c.arm(waitRequest, s.srv.opts.Timeouts.Idle)
+		c.arm(waitRequest, s.srv.idleTimeout())
 	}
 	return c
 }
@@ -137,7 +137,7 @@ func (c *client) rearm() {
 	case c.bodyOpen:
 		c.arm(waitBody, c.worker.srv.opts.Timeouts.Body)
 	case c.ex == nil:
-		c.arm(waitRequest, c.worker.srv.opts.Timeouts.Idle)
+		c.arm(waitRequest, c.worker.srv.idleTimeout())
 	case c.ex.tunnel && (c.ex.requestDone || c.ex.responseEnd):
 		c.arm(waitTunnel, c.worker.srv.opts.Timeouts.HalfClosed)
 	}
@@ -295,7 +295,7 @@ func (c *client) responseDone() {
 	c.ex = nil
 	switch {
 	case c.closed:
-	case !c.keepAlive || c.eof || c.worker.srv.draining.Load():
+	case !c.keepAlive || c.eof:
 		c.finish(c.bodyOpen && c.hasBody && !c.eof)
 	case c.bodyOpen:
 		c.unpause(pauseUpstream)
@@ -309,7 +309,7 @@ func (c *client) responseDone() {
 
 // nextRequest makes the connection wait for its next request.
 func (c *client) nextRequest() {
-	c.arm(waitRequest, c.worker.srv.opts.Timeouts.Idle)
+	c.arm(waitRequest, c.worker.srv.idleTimeout())
 	c.unpause(pauseUpstream)
 }
 
@@ -373,6 +373,15 @@ func (c *client) unpause(why uint8) {
 // still on its way is read and dropped first, so that the client gets the
 // answer and not a reset (RFC 9112, 9.6).
 func (c *client) finish(linger bool) {
+	var limit time.Duration
+	if linger {
+		limit = c.worker.srv.opts.Timeouts.Linger
+	}
+	c.finishWithin(limit)
+}
+
+// finishWithin is finish with a bound on the lingering, 0 for none.
+func (c *client) finishWithin(limit time.Duration) {
 	if c.closed {
 		return
 	}
@@ -385,8 +394,8 @@ func (c *client) finish(linger bool) {
 			_ = c.tls.CloseWrite() // without it the client sees the connection's end only
 		}
 	}
-	if linger {
-		c.conn.CloseLinger(c.worker.srv.opts.Timeouts.Linger)
+	if limit > 0 {
+		c.conn.CloseLinger(limit)
 	} else {
 		c.conn.Close()
 	}
@@ -401,13 +410,6 @@ func (c *client) abort(err error) {
 	c.closed = true
 	c.disarm()
 	c.conn.Abort(err)
-}
-
-// drain tells the connection that the server is about to stop.
-func (c *client) drain() {
-	if c.ex == nil && !c.bodyOpen && len(c.in) == 0 && c.ready {
-		c.finish(false)
-	}
 }
 
 var (
@@ -429,7 +431,7 @@ func (c *client) expire(now time.Time) {
 			c.watchReader()
 			break
 		}
-		c.finish(false)
+		c.closeIdle()
 	case waitTunnel:
 		if left := c.worker.srv.opts.Timeouts.HalfClosed - now.Sub(c.progress); left > 0 {
 			c.arm(waitTunnel, left)

@@ -36,6 +36,10 @@ type Options struct {
 	// count.
 	MaxHandshakes int
 
+	// Predecessor may have listening sockets for this process; nil when nothing
+	// is handed over. Reactor.Share lets a successor do the same.
+	Predecessor Predecessor
+
 	// Metrics is required and must have as many loops as the reactor.
 	Metrics *metrics.Metrics
 	// AccessLog may be nil.

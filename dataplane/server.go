@@ -1,10 +1,8 @@
 package dataplane
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,6 +28,7 @@ type Server struct {
 	// publishes.
 	current     atomic.Pointer[generation]
 	draining    atomic.Bool
+	drainIdle   atomic.Int64 // nanoseconds, once draining; see Drain
 	connections atomic.Int64
 	idle        chan struct{} // receives when the last connection ended
 	stop        chan struct{} // closed by Close
@@ -39,6 +38,7 @@ type Server struct {
 	sockets map[string]*socket
 	made    int // sockets so far: the next one's index
 	table   *route.Table
+	paused  bool // another process accepts in the place of this one
 	closed  bool
 }
 
@@ -216,10 +216,10 @@ func (s *Server) open(snap *ir.Snapshot) map[string]error {
 	var failed map[string]error
 	for _, spec := range snap.Sockets {
 		sock := s.sockets[spec.Name]
-		if sock.listener != nil {
+		if sock.listener != nil || s.paused {
 			continue
 		}
-		l, err := s.reactor.Listen(sock.addr, sock.accept)
+		l, err := s.listen(sock)
 		if err != nil {
 			if failed == nil {
 				failed = map[string]error{}
@@ -254,54 +254,6 @@ func (s *Server) retainRoutes(snap *ir.Snapshot) {
 		}
 	}
 	s.opts.Metrics.RetainRoutes(func(name string) bool { return named[name] })
-}
-
-// Shutdown stops accepting, tells the clients to close, waits for what is under
-// way as long as ctx allows (30 s when it has no deadline), and ends the server.
-// It returns ctx's error when connections had to be cut.
-func (s *Server) Shutdown(ctx context.Context) error {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, defaultDrain)
-		defer cancel()
-	}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil
-	}
-	s.closed = true
-	s.draining.Store(true)
-	for _, sock := range slices.Collect(maps.Values(s.sockets)) {
-		sock.close()
-	}
-	s.mu.Unlock()
-
-	for _, w := range s.workers {
-		w.Post(w.drain)
-	}
-	var err error
-	for err == nil && s.connections.Load() > 0 {
-		select {
-		case <-s.idle:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-	}
-	close(s.stop)
-	s.clusters.Close()
-	err = errors.Join(err, s.reactor.Close())
-	s.done.Wait()
-	return err
-}
-
-// drain tells the loop's connections that the server stops.
-func (w *worker) drain() {
-	for c := w.clients.first; c != nil; {
-		next := c.next
-		c.drain()
-		c = next
-	}
 }
 
 func (s *Server) connectionEnded() {

@@ -42,7 +42,7 @@ func (t *tlsCarrier) Handshaken(err error) {
 	}
 	c.ready = true
 	c.unpause(pauseHandshake)
-	c.arm(waitRequest, c.worker.srv.opts.Timeouts.Idle)
+	c.arm(waitRequest, c.worker.srv.idleTimeout())
 	c.readPlain()
 }
 

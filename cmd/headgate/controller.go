@@ -70,6 +70,7 @@ While the API server is out of reach, what was served last is served on.`,
 	fs.BoolVar(&f.services, "gateway-services", true, "keep a Service for each Gateway, with the labels and annotations of spec.infrastructure")
 	fs.BoolVar(&f.elect, "leader-elect", true, "choose one replica that writes the status; without it this process writes")
 	fs.StringVar(&f.namespace, "leader-election-namespace", "", "namespace of the Lease; default: that of the pod")
+	fs.BoolVar(&f.exit, "exit-after-handover", false, "drain and end when a new process has taken the sockets over; else wait for SIGTERM, ready to serve again if the new one is lost")
 	fs.DurationVar(&f.lease, "leader-election-lease", 15*time.Second, "how long a leader that falls silent is waited for")
 	return cmd
 }
@@ -232,7 +233,7 @@ func (f *controllerFlags) run(ctx context.Context) error {
 		return err
 	}
 	var m *controllers.Manager
-	p, err := f.start(func() error {
+	p, err := f.start(ctx, func() error {
 		select {
 		case <-m.Loop().Ready():
 			return nil
@@ -257,8 +258,9 @@ func (f *controllerFlags) run(ctx context.Context) error {
 	go func() { ended <- m.Run(run) }()
 	select {
 	case <-m.Loop().Ready():
+		p.serving(ctx)
 		p.log.Info("serving", zap.String("cluster", config.Host), zap.Strings("listeners", describe(m.Loop().State().Snapshot)))
-		<-ctx.Done()
+		p.wait(ctx)
 	case <-ctx.Done():
 	case err := <-ended:
 		return errors.Join(err, p.stop())

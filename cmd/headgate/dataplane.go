@@ -2,13 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"os"
 	"os/signal"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/headgate/headgate/dataplane"
 	"github.com/headgate/headgate/dataplane/accesslog"
 	"github.com/headgate/headgate/dataplane/admin"
+	"github.com/headgate/headgate/dataplane/handover"
 	"github.com/headgate/headgate/dataplane/http1"
 	"github.com/headgate/headgate/dataplane/ir"
 	"github.com/headgate/headgate/dataplane/metrics"
@@ -28,6 +30,9 @@ import (
 // dataPlaneFlags are the flags of every command that runs a data plane.
 type dataPlaneFlags struct {
 	admin       string
+	adminSocket string
+	handoverDir string
+	exit        bool // when a new process serves
 	workers     int
 	pin         bool
 	placement   string
@@ -44,11 +49,15 @@ type dataPlaneFlags struct {
 
 func (f *dataPlaneFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.admin, "admin-address", "127.0.0.1:9901", "address of /healthz, /readyz, /metrics and /debug; empty for none")
+	fs.StringVar(&f.adminSocket, "admin-socket", "", "Unix socket of the same pages, for `headgate probe`; empty for none")
+	fs.StringVar(&f.handoverDir, "handover-dir", "", "directory in which this process takes the listening sockets over from the one before and hands them to the next, such as /run/headgate; empty for no hand-over")
 	fs.IntVar(&f.workers, "workers", 0, "event loops; 0 means one per usable CPU")
 	fs.BoolVar(&f.pin, "pin", false, "pin each loop to a CPU")
 	fs.StringVar(&f.placement, "placement", "round-robin", "how connections come to loops: round-robin, least-loaded or reuse-port")
 	fs.StringVar(&f.accessLog, "access-log", "-", "JSON access log: a file, - for standard output, or off")
-	fs.DurationVar(&f.drain, "drain-timeout", 30*time.Second, "how long connections may finish after SIGTERM")
+	fs.DurationVar(&f.drain, "drain-period", 30*time.Second, "how long connections may finish after SIGTERM")
+	fs.DurationVar(&f.drain, "drain-timeout", 30*time.Second, "the old name of --drain-period")
+	_ = fs.MarkDeprecated("drain-timeout", "use --drain-period") // fails on an unknown flag only
 	fs.StringSliceVar(&f.trusted, "trusted-cidr", nil, "peers whose X-Forwarded-* headers are kept; repeatable")
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	fs.StringVar(&f.logFormat, "log-format", "console", "console or json")
@@ -70,21 +79,25 @@ func (f *dataPlaneFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.pool.IdleTimeout, "upstream-idle-timeout", 60*time.Second, "how long an unused upstream connection is kept")
 }
 
-// process is a running data plane with its log, its metrics and its admin
-// server.
+// process is a running data plane with its log, its metrics, its admin server and
+// its part in the hand-over.
 type process struct {
-	log    *zap.Logger
-	server *dataplane.Server
-	access *accesslog.Log
-	admin  *admin.Server
-	drain  time.Duration
-	ready  func() error
+	log      *zap.Logger
+	server   *dataplane.Server
+	access   *accesslog.Log
+	admin    *adminServer       // nil without one
+	handover *handover.Handover // nil without one
+	exit     bool
+	drain    time.Duration
+	ready    func() error
+	serves   atomic.Bool // the hand-over, if any, is done
+	draining atomic.Bool
 }
 
 // start starts a data plane that serves nothing yet. ready says why the process
 // is not ready, nil when it is. control is given the data plane, before the
-// admin server asks ready.
-func (f *dataPlaneFlags) start(ready func() error, control func(controllers.DataPlane, *zap.Logger) error) (*process, error) {
+// admin server asks ready. When ctx ends, waiting for another process ends.
+func (f *dataPlaneFlags) start(ctx context.Context, ready func() error, control func(controllers.DataPlane, *zap.Logger) error) (*process, error) {
 	log, err := newLogger(f.logLevel, f.logFormat)
 	if err != nil {
 		return nil, err
@@ -97,28 +110,38 @@ func (f *dataPlaneFlags) start(ready func() error, control func(controllers.Data
 	if err != nil {
 		return nil, err
 	}
-	if f.workers < 0 {
+	switch {
+	case f.workers < 0:
 		return nil, fmt.Errorf("--workers %d: use a positive number, or 0 for one per CPU", f.workers)
-	}
-	if f.workers == 0 {
+	case f.drain < 0:
+		return nil, fmt.Errorf("--drain-period %v: use a positive time, or 0 to end at once", f.drain)
+	case f.workers == 0:
 		f.workers = runtime.NumCPU()
 	}
 	// The loops block in the poller without telling the runtime: leave it a
 	// processor for everything else (collection, handshakes, the controller).
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), f.workers+1))
 
-	p := &process{log: log, drain: f.drain, ready: ready}
+	p := &process{log: log, drain: f.drain, ready: ready, exit: f.exit}
 	if p.access, err = openAccessLog(f.accessLog, f.workers); err != nil {
 		return nil, err
 	}
-	m, err := metrics.New(metrics.Options{Loops: f.workers, Version: version, Reactor: p.loopStats, Accepts: p.accepts, AccessLog: p.accessCounts})
+	o := metrics.Options{Loops: f.workers, Version: version, Reactor: p.loopStats, Accepts: p.accepts, AccessLog: p.accessCounts}
+	if f.handoverDir != "" {
+		o.Handover = p.handoverStats
+	}
+	m, err := metrics.New(o)
+	if err != nil {
+		return nil, err
+	}
+	before, err := p.takeOver(ctx, f.handoverDir)
 	if err != nil {
 		return nil, err
 	}
 	p.server, err = dataplane.New(dataplane.Options{
-		Reactor: reactor.Options{Workers: f.workers, Pin: f.pin, Placement: placement},
+		Reactor: reactor.Options{Workers: f.workers, Pin: f.pin, Placement: placement, Share: f.handoverDir != ""},
 		Limits:  f.limits, Pool: f.pool, Timeouts: f.timeouts, MaxRequests: f.maxRequests,
-		TrustedProxies: trusted, Metrics: m, AccessLog: p.access, Logger: log, Now: time.Now,
+		TrustedProxies: trusted, Predecessor: before, Metrics: m, AccessLog: p.access, Logger: log, Now: time.Now,
 	})
 	if err != nil {
 		return nil, err
@@ -127,24 +150,15 @@ func (f *dataPlaneFlags) start(ready func() error, control func(controllers.Data
 		return nil, err
 	}
 	p.reopenOnHangup()
-	if f.admin == "" {
+	if f.admin == "" && f.adminSocket == "" {
 		return p, nil
 	}
-	ln, err := net.Listen("tcp", f.admin)
-	if err != nil {
-		return nil, fmt.Errorf("--admin-address: %w", err)
-	}
-	p.admin, err = admin.New(admin.Options{DataPlane: p, Metrics: m.Registry(), Version: version, Logger: log})
+	pages, err := admin.New(admin.Options{DataPlane: p, Metrics: m.Registry(), Version: version, Logger: log})
 	if err != nil {
 		return nil, err
 	}
-	go func() {
-		if err := p.admin.Serve(ln); err != nil {
-			log.Error("the admin server ended", zap.Error(err))
-		}
-	}()
-	log.Info("admin listening", zap.Stringer("address", ln.Addr()))
-	return p, nil
+	p.admin = &adminServer{server: pages, log: log}
+	return p, p.admin.listen(f.admin, f.adminSocket, p.handover)
 }
 
 // reopenOnHangup opens the access log's file anew on SIGHUP, for log rotation.
@@ -166,9 +180,11 @@ func (p *process) reopenOnHangup() {
 
 // stop drains the data plane and ends everything.
 func (p *process) stop() error {
+	p.draining.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), p.drain)
 	defer cancel()
-	p.log.Info("draining", zap.Int64("connections", p.server.Connections()), zap.Duration("timeout", p.drain))
+	p.log.Info("draining", zap.Int64("connections", p.server.Connections()), zap.Duration("period", p.drain))
+	p.server.Drain(p.leave(ctx))
 	err := p.server.Shutdown(ctx)
 	if err != nil {
 		p.log.Warn("connections were cut at the end of the drain", zap.Error(err))
@@ -181,16 +197,30 @@ func (p *process) stop() error {
 		}
 	}
 	if p.admin != nil {
-		if cerr := p.admin.Close(rest); cerr != nil {
+		if cerr := p.admin.close(rest); cerr != nil {
 			p.log.Warn("closing the admin server", zap.Error(cerr))
 		}
+	}
+	if p.handover != nil {
+		p.handover.Close()
 	}
 	p.log.Info("stopped")
 	return nil
 }
 
 // Ready implements [admin.DataPlane].
-func (p *process) Ready() error { return p.ready() }
+func (p *process) Ready() error {
+	if p.draining.Load() {
+		return errors.New("draining")
+	}
+	if err := p.ready(); err != nil {
+		return err
+	}
+	if !p.serves.Load() {
+		return errors.New("the sockets are being handed over")
+	}
+	return nil
+}
 
 // Snapshot implements [admin.DataPlane].
 func (p *process) Snapshot() *ir.Snapshot {

@@ -19,6 +19,6 @@ says what load a node can carry.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(controllerCmd(), serveCmd(), checkCmd(), explainCmd(), modelCmd(), versionCmd())
+	cmd.AddCommand(controllerCmd(), serveCmd(), checkCmd(), explainCmd(), modelCmd(), handoverCmd(), probeCmd(), versionCmd())
 	return cmd
 }

@@ -48,6 +48,7 @@ status that a cluster would show is written to DIR/status.`,
 	f.dataPlaneFlags.add(fs)
 	fs.StringSliceVar(&f.bind, "bind-address", anyAddress(), "addresses of Gateways that name none in spec.addresses; repeatable")
 	fs.StringVar(&f.statusDir, "status-dir", "", "where the status is written; default DIR/status")
+	fs.BoolVar(&f.exit, "exit-after-handover", true, "drain and end when a new process has taken the sockets over; false to wait for SIGTERM, ready to serve again if the new one is lost")
 	fs.StringVar(&f.echo, "with-echo", "", "also run a backend that echoes requests, at this address, such as 127.0.0.1:18080")
 	return cmd
 }
@@ -90,7 +91,7 @@ func serve(ctx context.Context, dir string, f *serveFlags) error {
 	}
 	sink := status.NewDir(f.statusDir, time.Now)
 	var loop *controllers.Loop
-	p, err := f.start(func() error {
+	p, err := f.start(ctx, func() error {
 		select {
 		case <-loop.Ready():
 			return nil
@@ -121,13 +122,14 @@ func serve(ctx context.Context, dir string, f *serveFlags) error {
 	go func() { ended <- loop.Run(run) }()
 	select {
 	case <-loop.Ready():
+		p.serving(ctx)
 		p.log.Info("serving", zap.String("directory", dir), zap.Strings("listeners", describe(loop.State().Snapshot)))
 		if f.echo != "" {
 			printTries(loop.State().Snapshot)
 		}
 	case <-ctx.Done():
 	}
-	<-ctx.Done()
+	p.wait(ctx)
 	stop()
 	err = <-ended
 	return errors.Join(err, p.stop())

@@ -89,6 +89,11 @@ func (s *Server) Serve(ln net.Listener) error {
 	return nil
 }
 
+// SetKeepAlive tells whether connections are kept after an answer. Without it
+// those that wait are closed: their clients connect again, and come to whoever
+// listens by then.
+func (s *Server) SetKeepAlive(on bool) { s.http.SetKeepAlivesEnabled(on) }
+
 // Close closes the listeners and waits for the answers under way. When ctx ends
 // first they are cut off and ctx's error is returned.
 func (s *Server) Close(ctx context.Context) error {

@@ -47,6 +47,9 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 		s.counter(acceptErrors, float64(failed))
 		s.counter(acceptShed, float64(shed))
 	}
+	if m.opts.Handover != nil {
+		s.handover(m.opts.Handover())
+	}
 	if m.opts.AccessLog != nil {
 		written, dropped := m.opts.AccessLog()
 		s.counter(accessLogEntries, float64(written))
@@ -184,4 +187,17 @@ func (s scrape) overLoops() {
 	for reason, n := range replies {
 		s.counter(localReplies, n, reason)
 	}
+}
+
+func (s scrape) handover(h HandoverStats) {
+	on := 0.0
+	if h.Accepting {
+		on = 1
+	}
+	s.gauge(accepting, on)
+	s.counter(handovers, float64(h.Taken), "in")
+	s.counter(handovers, float64(h.Given), "out")
+	s.gauge(handoverSockets, float64(h.Sockets))
+	s.counter(handoverResumed, float64(h.Resumed))
+	s.counter(handoverRefused, float64(h.Refused))
 }

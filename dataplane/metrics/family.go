@@ -47,6 +47,11 @@ const (
 	loopPanics
 	acceptErrors
 	acceptShed
+	accepting
+	handovers
+	handoverSockets
+	handoverResumed
+	handoverRefused
 	accessLogEntries
 	accessLogDropped
 )
@@ -91,6 +96,11 @@ var families = [...]Family{
 	loopPanics:       {"headgate_loop_panics_total", typeCounter, []string{"loop"}, "Callbacks that panicked; each ended its connection."},
 	acceptErrors:     {"headgate_accept_errors_total", typeCounter, nil, "Accepts that failed for want of descriptors or memory; each is followed by a pause."},
 	acceptShed:       {"headgate_accept_shed_total", typeCounter, nil, "Connections that were closed at once because no descriptor was left."},
+	accepting:        {"headgate_accepting", typeGauge, nil, "1 while the process accepts connections, 0 when another one was handed the sockets over and serves."},
+	handovers:        {"headgate_handovers_total", typeCounter, []string{"direction"}, "Hand-overs of the listening sockets: in (to this process), out (to the next one)."},
+	handoverSockets:  {"headgate_handover_sockets", typeGauge, nil, "Listening sockets that this process got from the one before."},
+	handoverResumed:  {"headgate_handover_resumed_total", typeCounter, nil, "Times that the next process was lost and this one accepted again."},
+	handoverRefused:  {"headgate_handover_refused_total", typeCounter, nil, "Processes that asked for the sockets and were refused."},
 	accessLogEntries: {"headgate_access_log_entries_total", typeCounter, nil, "Access log entries that were written."},
 	accessLogDropped: {"headgate_access_log_dropped_total", typeCounter, nil, "Access log entries that were dropped because the output was too slow."},
 }

@@ -20,6 +20,7 @@ func TestFamiliesAreCollected(t *testing.T) {
 	m := newMetrics(t, Options{
 		Reactor:   func(int) ReactorStats { return ReactorStats{} },
 		Accepts:   func() (uint64, uint64) { return 0, 0 },
+		Handover:  func() HandoverStats { return HandoverStats{} },
 		AccessLog: func() (uint64, uint64) { return 0, 0 },
 	})
 	m.Route("a/b").Observe(0, 200, 0)

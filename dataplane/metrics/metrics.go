@@ -27,6 +27,9 @@ type Options struct {
 	// for want of descriptors; it is called by scrapes, from any goroutine. May be
 	// nil.
 	Accepts func() (failed, shed uint64)
+	// Handover returns what was handed over so far; it is called by scrapes, from
+	// any goroutine. May be nil.
+	Handover func() HandoverStats
 	// AccessLog returns how many entries were written and dropped; it is called
 	// by scrapes, from any goroutine. May be nil.
 	AccessLog func() (written, dropped uint64)
@@ -39,6 +42,15 @@ type ReactorStats struct {
 	Events  uint64        // events dispatched
 	Wakeups uint64        // returns from the poller
 	Panics  uint64        // callbacks that panicked
+}
+
+// HandoverStats tell of sockets that pass from process to process.
+type HandoverStats struct {
+	Taken, Given uint64 // hand-overs to this process, and by it
+	Resumed      uint64 // successors that were lost
+	Refused      uint64 // processes that were refused
+	Sockets      int    // that this process got
+	Accepting    bool   // no other process serves in its place
 }
 
 const (

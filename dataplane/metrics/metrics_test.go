@@ -276,7 +276,11 @@ func TestLoops(t *testing.T) {
 			return ReactorStats{Conns: int64(n), Busy: time.Duration(n) * time.Second, Events: 10 * n, Wakeups: 20 * n, Panics: 30 * n}
 		},
 		AccessLog: func() (uint64, uint64) { return 7, 8 },
-		Version:   "v1.2.3",
+		Accepts:   func() (uint64, uint64) { return 9, 10 },
+		Handover: func() HandoverStats {
+			return HandoverStats{Taken: 1, Given: 2, Resumed: 3, Refused: 4, Sockets: 5, Accepting: true}
+		},
+		Version: "v1.2.3",
 	})
 	a, b := m.Loop(0), m.Loop(1)
 	a.Accepted()
@@ -318,6 +322,14 @@ func TestLoops(t *testing.T) {
 		`headgate_loop_panics_total{loop="1"}`:                  60,
 		`headgate_access_log_entries_total{}`:                   7,
 		`headgate_access_log_dropped_total{}`:                   8,
+		`headgate_accept_errors_total{}`:                        9,
+		`headgate_accept_shed_total{}`:                          10,
+		`headgate_accepting{}`:                                  1,
+		`headgate_handovers_total{direction="in"}`:              1,
+		`headgate_handovers_total{direction="out"}`:             2,
+		`headgate_handover_resumed_total{}`:                     3,
+		`headgate_handover_refused_total{}`:                     4,
+		`headgate_handover_sockets{}`:                           5,
 	} {
 		if g, ok := got[k]; !ok || g != v {
 			t.Errorf("%s = %v, %v; want %v", k, g, ok, v)

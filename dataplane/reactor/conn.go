@@ -133,6 +133,15 @@ func (c *Conn) Flush() {
 // Buffered returns the outbound bytes that the kernel has not taken.
 func (c *Conn) Buffered() int { return c.out.n }
 
+// Unread returns the inbound bytes that the kernel has and that were not read.
+func (c *Conn) Unread() int {
+	c.loop.check()
+	if c.flags&flagDone != 0 {
+		return 0
+	}
+	return unread(c.fd)
+}
+
 // AboveHighWater reports whether the outbound bytes have been above the high
 // watermark and OnDrained has yet to come.
 func (c *Conn) AboveHighWater() bool { return c.flags&flagAbove != 0 }

@@ -77,5 +77,5 @@ endpoints: [{addresses: [127.0.0.1], conditions: {ready: true}}]
 		return nil, err
 	}
 	return launch(cpus, s.tools["headgate"], "serve", dir, "--workers", strconv.Itoa(workers), "--admin-address", loopback(s.admin),
-		"--access-log", "off", "--idle-timeout", "300s", "--drain-timeout", "1s", "--log-level", "warn")
+		"--access-log", "off", "--idle-timeout", "300s", "--drain-period", "1s", "--log-level", "warn")
 }

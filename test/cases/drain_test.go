@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -43,7 +44,7 @@ func (g *gateway) wantExit(t testing.TB, ended <-chan time.Duration, atMost time
 func TestDrain(t *testing.T) {
 	t.Run("drain/in-flight-finishes", func(t *testing.T) {
 		be := newBackend(t, "be")
-		g := start(t, options{args: []string{"--drain-timeout", "20s"}}, be.manifest(), simpleRoute("a", be))
+		g := start(t, options{args: []string{"--drain-period", "20s"}}, be.manifest(), simpleRoute("a", be))
 		release := newGate(t)
 		arrived := make(chan struct{}, 10)
 		be.set(func(u *upstreamConn, r *request) {
@@ -71,7 +72,7 @@ func TestDrain(t *testing.T) {
 			<-arrived
 		}
 		ended := g.terminate(t)
-		idle.wantClosed()                      // at once
+		idle.wantClosed()                      // before the others
 		eventually(t, patience, func() error { // nobody new is accepted
 			c, err := tryDial(g.addr)
 			if err != nil {
@@ -100,11 +101,11 @@ func TestDrain(t *testing.T) {
 			t.Errorf("backend got %q", q.body)
 		}
 		upload.wantClosed()
-		g.wantExit(t, ended, 3*time.Second)
+		g.wantExit(t, ended, 15*time.Second)
 	})
 	t.Run("drain/deadline", func(t *testing.T) { // what does not end is ended
 		be := newBackend(t, "be")
-		g := start(t, options{args: []string{"--drain-timeout", "1s"}}, be.manifest(), simpleRoute("a", be))
+		g := start(t, options{args: []string{"--drain-period", "1s"}}, be.manifest(), simpleRoute("a", be))
 		be.set(func(u *upstreamConn, r *request) {
 			if r.has("Upgrade") {
 				tunnelEcho(u, r)
@@ -127,14 +128,14 @@ func TestDrain(t *testing.T) {
 	})
 	t.Run("drain/nothing-to-do", func(t *testing.T) {
 		be := newBackend(t, "be")
-		g := start(t, options{args: []string{"--drain-timeout", "30s"}}, be.manifest(), simpleRoute("a", be))
+		g := start(t, options{args: []string{"--drain-period", "30s"}}, be.manifest(), simpleRoute("a", be))
 		c := dial(t, g.addr)
 		seen(t, c.get("a", "/"))
-		g.wantExit(t, g.terminate(t), 2*time.Second)
+		g.wantExit(t, g.terminate(t), 15*time.Second)
 	})
 	t.Run("drain/not-ready", func(t *testing.T) { // a load balancer learns of it
 		be := newBackend(t, "be")
-		g := start(t, options{args: []string{"--drain-timeout", "20s"}}, be.manifest(), simpleRoute("a", be))
+		g := start(t, options{args: []string{"--drain-period", "20s"}}, be.manifest(), simpleRoute("a", be))
 		release := newGate(t)
 		be.set(func(u *upstreamConn, r *request) {
 			release.wait()
@@ -150,19 +151,39 @@ func TestDrain(t *testing.T) {
 				return nil // gone is not ready either
 			}
 			defer a.Close()
-			io.WriteString(a, "GET /readyz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-			if b, _ := io.ReadAll(a); strings.HasPrefix(string(b), "HTTP/1.1 200") {
-				return fmt.Errorf("still ready")
+			io.WriteString(a, "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+			if b, _ := io.ReadAll(a); !strings.HasPrefix(string(b), "HTTP/1.1 503") || !strings.Contains(string(b), "draining") {
+				return fmt.Errorf("still ready: %q", b)
 			}
 			return nil
 		})
 		release.open()
 		wantStatus(t, c.response("GET"), 200)
-		g.wantExit(t, ended, 5*time.Second)
+		g.wantExit(t, ended, 15*time.Second)
+	})
+	t.Run("drain/idle-gets-an-answer", func(t *testing.T) { // a request that was on its way when the drain began
+		be := newBackend(t, "be")
+		g := start(t, options{args: []string{"--drain-period", "20s"}}, be.manifest(), simpleRoute("a", be))
+		c := dial(t, g.addr)
+		seen(t, c.get("a", "/first"))
+		ended := g.terminate(t)
+		eventually(t, patience, func() error {
+			if !strings.Contains(g.log.String(), "draining") {
+				return errors.New("not draining")
+			}
+			return nil
+		})
+		time.Sleep(50 * time.Millisecond)
+		r := c.get("a", "/second")
+		if q := seen(t, r); q.target != "/second" || !strings.EqualFold(r.get("Connection"), "close") {
+			t.Errorf("backend got %q, client %q", q.raw, r.raw)
+		}
+		c.wantClosed()
+		g.wantExit(t, ended, 15*time.Second)
 	})
 	t.Run("drain/under-load", func(t *testing.T) { // nobody who keeps to the rules loses a request
 		be := newBackend(t, "be")
-		g := start(t, options{args: []string{"--drain-timeout", "20s"}}, be.manifest(), simpleRoute("a", be))
+		g := start(t, options{args: []string{"--drain-period", "20s"}}, be.manifest(), simpleRoute("a", be))
 		var wg sync.WaitGroup
 		warm := make(chan struct{}, 100)
 		for i := range 16 {
@@ -203,6 +224,6 @@ func TestDrain(t *testing.T) {
 		}
 		ended := g.terminate(t)
 		wg.Wait()
-		g.wantExit(t, ended, 5*time.Second)
+		g.wantExit(t, ended, 15*time.Second)
 	})
 }

@@ -24,6 +24,7 @@ type gateway struct {
 	status string
 	addr   string // the HTTP listener of the Gateway "edge"
 	admin  string
+	args   []string
 	cmd    *exec.Cmd
 	log    *logBuffer
 	done   chan struct{} // closed when the process has ended
@@ -65,9 +66,18 @@ func start(t testing.TB, o options, docs ...string) *gateway {
 	for i, doc := range docs {
 		g.apply(t, fmt.Sprintf("%02d.yaml", i), doc)
 	}
+	g.args = o.args
+	g.run(t)
+	g.awaitReady(t)
+	return g
+}
+
+// run starts the process, which ends with the test.
+func (g *gateway) run(t testing.TB) {
+	t.Helper()
 	args := append([]string{"serve", g.dir,
 		"--admin-address", g.admin, "--workers", "2", "--access-log", "off",
-		"--drain-timeout", "1s", "--status-dir", g.status}, o.args...)
+		"--drain-period", "1s", "--status-dir", g.status}, g.args...)
 	g.cmd = exec.Command(os.Getenv(binaryEnv), args...)
 	g.cmd.Stdout, g.cmd.Stderr = g.log, g.log
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -79,8 +89,6 @@ func start(t testing.TB, o options, docs ...string) *gateway {
 		close(g.done)
 	}()
 	t.Cleanup(func() { g.end(t) })
-	g.awaitReady(t)
-	return g
 }
 
 func (g *gateway) awaitReady(t testing.TB) {
@@ -225,6 +233,12 @@ func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+func (l *logBuffer) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Reset()
 }
 
 // portCursor is where the search for a free port goes on.

@@ -56,7 +56,7 @@ func startController(ctx context.Context, c *cluster.Cluster, p paths, program s
 	}
 	defer out.Close()
 	h.command = exec.Command(program, "controller", "--kubeconfig", kubeconfig, "--address-pool", pool,
-		"--leader-election-namespace", namespace, "--access-log", "off", "--drain-timeout", "5s", "--log-level", "debug")
+		"--leader-election-namespace", namespace, "--access-log", "off", "--drain-period", "5s", "--log-level", "debug")
 	h.command.Stdout, h.command.Stderr = out, out
 	if err := c.Start(h.command); err != nil {
 		return nil, fmt.Errorf("start the controller: %w", err)

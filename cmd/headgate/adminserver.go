@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+
+	"go.uber.org/zap"
+
+	"github.com/headgate/headgate/dataplane/admin"
+	"github.com/headgate/headgate/dataplane/handover"
+)
+
+// adminServer is the admin server on its two sockets. The TCP one is handed over:
+// only the process that serves accepts from it. The Unix one is this process's,
+// always.
+type adminServer struct {
+	server *admin.Server
+	log    *zap.Logger
+	local  *handover.PathListener // nil without one
+
+	mu   sync.Mutex
+	port *os.File     // the TCP socket; nil without one
+	ln   net.Listener // while this process accepts from port
+}
+
+// listen opens the sockets, where they are named. One that was handed over is
+// not accepted from before resume.
+func (a *adminServer) listen(addr, path string, h *handover.Handover) error {
+	if path != "" {
+		ln, err := handover.Listen("unix", path)
+		if err != nil {
+			return fmt.Errorf("--admin-socket: %w", err)
+		}
+		a.local = ln
+		go a.serve(ln)
+	}
+	if addr == "" {
+		return nil
+	}
+	if a.port = inheritedAdmin(addr, h); a.port != nil {
+		return nil
+	}
+	var config net.ListenConfig
+	config.SetMultipathTCP(false) // what is handed over is plain TCP
+	ln, err := config.Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("--admin-address: %w", err)
+	}
+	tcp, ok := ln.(*net.TCPListener)
+	if !ok {
+		return fmt.Errorf("--admin-address %s is not a TCP address", addr)
+	}
+	if a.port, err = tcp.File(); err != nil {
+		return fmt.Errorf("--admin-address: %w", err)
+	}
+	a.ln = ln
+	go a.serve(ln)
+	a.log.Info("admin listening", zap.Stringer("address", ln.Addr()))
+	return nil
+}
+
+// inheritedAdmin returns the socket of an address that was handed over, or nil.
+func inheritedAdmin(addr string, h *handover.Handover) *os.File {
+	if h == nil {
+		return nil
+	}
+	resolved, err := net.ResolveTCPAddr("tcp", addr)
+	if err != nil {
+		return nil // net.Listen will say it
+	}
+	at := []netip.AddrPort{resolved.AddrPort()}
+	if resolved.IP == nil {
+		at = []netip.AddrPort{
+			netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(resolved.Port)),
+			netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(resolved.Port)),
+		}
+	}
+	for _, k := range at {
+		fds := h.Inherited(handover.Admin, netip.AddrPortFrom(k.Addr().Unmap(), k.Port()))
+		for _, fd := range fds[min(1, len(fds)):] {
+			_ = syscall.Close(fd) // a duplicate
+		}
+		if len(fds) > 0 {
+			return os.NewFile(uintptr(fds[0]), "admin "+addr)
+		}
+	}
+	return nil
+}
+
+func (a *adminServer) serve(ln net.Listener) {
+	if err := a.server.Serve(ln); err != nil && !errors.Is(err, net.ErrClosed) {
+		a.log.Error("the admin server ended", zap.Error(err))
+	}
+}
+
+// resume accepts from the TCP socket.
+func (a *adminServer) resume() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.port == nil || a.ln != nil {
+		return
+	}
+	ln, err := net.FileListener(a.port)
+	if err != nil {
+		a.log.Error("the admin server can't accept", zap.Error(err))
+		return
+	}
+	a.ln = ln
+	a.server.SetKeepAlive(true)
+	go a.serve(ln)
+	a.log.Info("admin listening", zap.Stringer("address", ln.Addr()))
+}
+
+// pause leaves the TCP socket to another process.
+func (a *adminServer) pause() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ln == nil {
+		return
+	}
+	a.ln.Close()
+	a.ln = nil
+	a.server.SetKeepAlive(false)
+}
+
+// socket returns a duplicate of the TCP socket, to hand over; false without one.
+func (a *adminServer) socket() (handover.Socket, bool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.port == nil {
+		return handover.Socket{}, false, nil
+	}
+	ln, err := net.FileListener(a.port)
+	if err != nil {
+		return handover.Socket{}, false, err
+	}
+	defer ln.Close()
+	tcp, ok := ln.(*net.TCPListener)
+	if !ok {
+		return handover.Socket{}, false, fmt.Errorf("the admin server listens on %v", ln.Addr())
+	}
+	f, err := tcp.File()
+	if err != nil {
+		return handover.Socket{}, false, err
+	}
+	at, err := netip.ParseAddrPort(ln.Addr().String())
+	return handover.Socket{Role: handover.Admin, Addr: at, File: f}, true, err
+}
+
+// close ends the server and waits for its answers.
+func (a *adminServer) close(ctx context.Context) error {
+	var err error
+	if a.local != nil {
+		err = a.local.Close() // removes the path
+	}
+	a.mu.Lock()
+	if a.port != nil {
+		_ = a.port.Close() // a duplicate
+	}
+	a.mu.Unlock()
+	return errors.Join(err, a.server.Close(ctx))
+}
