@@ -99,7 +99,7 @@ func (h *Handover) converse(s *session) (reason string, err error) {
 		return "", fmt.Errorf("no hello: %w", err)
 	}
 	closeAll(fds)
-	if _, err := agree(m); err != nil {
+	if err := agree(m); err != nil {
 		if errors.Is(err, errVersion) {
 			s.bye(byeVersion)
 		}

@@ -89,17 +89,18 @@ func hello(build string) *message {
 	return &message{Type: typeHello, Newest: newestProtocol, Oldest: oldestProtocol, Build: build}
 }
 
-// agree returns the version of the protocol to speak with the sender of a hello.
-func agree(m *message) (int, error) {
+// agree makes sure that the sender of a hello speaks a version of the protocol
+// that this build speaks. There is one so far, and so nothing depends on which.
+func agree(m *message) error {
 	switch {
 	case m.Type != typeHello:
-		return 0, fmt.Errorf("%q came instead of a hello", m.Type)
+		return fmt.Errorf("%q came instead of a hello", m.Type)
 	case m.Newest < 1 || m.Oldest < 1 || m.Oldest > m.Newest:
-		return 0, fmt.Errorf("a hello with the versions %d to %d", m.Oldest, m.Newest)
+		return fmt.Errorf("a hello with the versions %d to %d", m.Oldest, m.Newest)
 	case m.Oldest > newestProtocol || m.Newest < oldestProtocol:
-		return 0, fmt.Errorf("%w: %q speaks %d to %d, this process %d to %d", errVersion, m.Build, m.Oldest, m.Newest, oldestProtocol, newestProtocol)
+		return fmt.Errorf("%w: %q speaks %d to %d, this process %d to %d", errVersion, m.Build, m.Oldest, m.Newest, oldestProtocol, newestProtocol)
 	}
-	return min(m.Newest, newestProtocol), nil
+	return nil
 }
 
 var errVersion = errors.New("no version of the protocol in common")

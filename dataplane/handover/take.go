@@ -123,7 +123,7 @@ func (h *Handover) greet(p *predecessor, keep func(name) bool) error {
 	if m.Type == typeBye {
 		return parting(m)
 	}
-	if _, err := agree(m); err != nil {
+	if err := agree(m); err != nil {
 		return err
 	}
 	p.build = m.Build

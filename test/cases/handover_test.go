@@ -49,7 +49,7 @@ func newChain(t *testing.T, args ...string) *chain {
 
 // shortDir is a directory of this test's own: the path of a socket is short.
 func shortDir(t testing.TB) string {
-	dir, err := os.MkdirTemp("", "hg-")
+	dir, err := os.MkdirTemp("", "hg-") //nolint:usetesting // the path of a socket can't be as long as those of t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,6 +282,28 @@ func TestHandover(t *testing.T) {
 			t.Error("the old process stays")
 		}
 		l.end(t)
+	})
+	t.Run("handover/beside", func(t *testing.T) { // the old one can't be asked: both listen, by SO_REUSEPORT
+		c := newChain(t)
+		if err := os.Remove(filepath.Join(c.dir, "handover.sock")); err != nil {
+			t.Fatal(err)
+		}
+		g := c.launch(t, "--admin-address", loopback(freePort(t)))
+		g.await(t, "ready")
+		g.awaitLog(t, "listening beside a process that does not answer")
+		c.current.wantExit(t, c.current.terminate(t), 18*time.Second)
+		dial(t, c.plain).Close()
+	})
+	t.Run("handover/a-stranger-has-the-port", func(t *testing.T) { // of the same user, but with another directory
+		c := newChain(t)
+		other := *c
+		other.dir = shortDir(t)
+		other.current = &gateway{}
+		*other.current = *c.current
+		other.current.args = []string{"--handover-dir", other.dir}
+		other.current.status = t.TempDir()
+		g := other.launch(t, "--admin-address", loopback(freePort(t)))
+		g.awaitLog(t, "PortUnavailable")
 	})
 	t.Run("handover/reuse-port", func(t *testing.T) { // each loop's queue is handed over
 		c := newChain(t, "--placement", "reuse-port")
