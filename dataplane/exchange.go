@@ -181,7 +181,9 @@ func (ex *exchange) open(fresh bool) {
 		ex.worker.loop.Schedule(&ex.tryTimer, *t)
 	}
 	ex.sending = false
-	ex.stream.Open(ex.backend.cluster.Shard(ex.worker.index), upstream.Try{Fresh: fresh, Untimed: ex.timed})
+	try := upstream.Try{Fresh: fresh, Untimed: ex.timed, Again: ex.connects+ex.stales > 0}
+	try.Key, try.Keyed = ex.hashKey()
+	ex.stream.Open(ex.backend.cluster.Shard(ex.worker.index), try)
 	if ex.stream.Active() && !ex.sending && ex.client.bodyOpen && ex.request.HasBody() {
 		// Held: the client is slowed down, not buffered.
 		ex.client.pause(pauseUpstream)
@@ -360,24 +362,21 @@ func (ex *exchange) again(f upstream.Failure) bool {
 	if ex.answered || ex.bodySent || f.Endpoint == nil {
 		return false
 	}
-	switch {
-	case f.Unsent && f.Err.Status == 502 && ex.connects+1 < maxConnectTries && ex.backend.cluster.Stats().Endpoints > 1:
-		ex.connects++
-		ex.stream.Avoid(f.Endpoint)
-		ex.retry(false)
-	case f.Stale && ex.stales < maxStaleTries && (f.Unsent || ex.request.Idempotent() && !ex.request.HasBody()):
-		ex.stales++
-		ex.retry(true)
-	default:
+	cluster := ex.backend.cluster
+	unreached := f.Unsent && f.Err.Status == 502 && ex.connects+1 < maxConnectTries && cluster.Stats().Endpoints > 1
+	stale := f.Stale && ex.stales < maxStaleTries && (f.Unsent || ex.request.Idempotent() && !ex.request.HasBody())
+	if !unreached && !stale || !cluster.Retry(ex.worker.index) {
 		return false
 	}
-	return true
-}
-
-func (ex *exchange) retry(fresh bool) {
-	ex.backend.cluster.Retried(ex.worker.index)
 	ex.stream.Response.Reset()
-	ex.open(fresh)
+	if unreached {
+		ex.connects++
+		ex.stream.Avoid(f.Endpoint)
+	} else {
+		ex.stales++
+	}
+	ex.open(!unreached)
+	return true
 }
 
 // requestExpired is the route's request timeout.
@@ -393,6 +392,7 @@ func (ex *exchange) tryExpired(time.Time) {
 func (ex *exchange) expired(reason string) {
 	w := ex.worker
 	if !ex.tunnel { // the timeouts bound a request, not the protocol that it led to
+		ex.stream.Blame()
 		ex.fail(&message.RequestError{Origin: message.Upstream, Status: 504, Reason: reason, Err: errRouteTimeout})
 	}
 	w.flush()

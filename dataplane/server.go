@@ -79,7 +79,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.clusters = upstream.NewManager(upstream.Options{
 		Loops: loops, Pool: o.Pool, Limits: o.Limits, Metrics: o.Metrics,
-		OnResolveError: s.unresolved,
+		OnResolveError: s.unresolved, OnEndpoint: s.endpointChanged, Now: o.Now,
 	})
 	s.current.Store(&generation{snapshot: &ir.Snapshot{}})
 	s.tls.Rotate(o.Now())
@@ -124,15 +124,6 @@ func (s *Server) Loops() []reactor.LoopStats {
 // Accepts returns how many accepts failed, each followed by a pause, and how many
 // connections were closed at once for want of descriptors.
 func (s *Server) Accepts() (failed, shed uint64) { return s.reactor.Accepts() }
-
-// Clusters returns the state of the clusters, by name.
-func (s *Server) Clusters() map[string]upstream.Stats {
-	out := map[string]upstream.Stats{}
-	for _, c := range s.clusters.Clusters() {
-		out[c.Name()] = c.Stats()
-	}
-	return out
-}
 
 // Table returns the routing table that is served, nil before the first Apply.
 func (s *Server) Table() *route.Table {

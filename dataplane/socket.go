@@ -71,7 +71,3 @@ func (s *socket) close() {
 	}
 	s.listener = nil
 }
-
-func (s *Server) unresolved(cluster, address string, err error) {
-	s.opts.Logger.Warn("name of an endpoint not resolved", zap.String("cluster", cluster), zap.String("address", address), zap.Error(err))
-}

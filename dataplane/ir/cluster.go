@@ -14,8 +14,18 @@ type Cluster struct {
 	Protocol UpstreamProtocol
 	// Endpoints are sorted by Address, which is unique. None means 503.
 	Endpoints []Endpoint
-	// Balance picks the endpoint.
+	// Balance picks the endpoint; HashOn is the key of a consistent hash.
 	Balance Balance
+	HashOn  HashOn
+	// Ejection takes endpoints out that fail requests.
+	Ejection Ejection
+	// Check takes endpoints out that fail checks; nil means no checks.
+	Check *HealthCheck
+	// Retries bounds the further tries of requests.
+	Retries RetryBudget
+	// SlowStart is how long an endpoint that joins others takes to get its full
+	// share, beginning with a tenth; 0 means none.
+	SlowStart time.Duration
 	// Pool bounds the connections to the cluster.
 	Pool Pool
 }
@@ -39,6 +49,13 @@ const (
 	BalanceLeastRequest Balance = iota
 	// BalanceRoundRobin takes the endpoints in turn, by weight, without bursts.
 	BalanceRoundRobin
+	// BalancePeakEWMA takes the one of two endpoints drawn by weight that promises
+	// the shorter wait: its moving average of response times, which follows peaks
+	// at once, times the requests under way at it.
+	BalancePeakEWMA
+	// BalanceConsistentHash sends equal keys to the same endpoint, and moves as
+	// few keys as possible when endpoints come and go.
+	BalanceConsistentHash
 )
 
 // Endpoint is one address of a cluster.
@@ -75,4 +92,7 @@ type Pool struct {
 	// MaxAge is the age after which a connection is not used again; default
 	// none.
 	MaxAge time.Duration
+	// Warm is how many unused connections each loop opens to an endpoint when it
+	// joins, so that the first requests find them; 0 to 1,000, default none.
+	Warm int
 }

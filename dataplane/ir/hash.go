@@ -217,6 +217,7 @@ func (w *digest) cluster(c *Cluster) {
 	for _, d := range []time.Duration{p.WaitTimeout, p.ConnectTimeout, p.ResponseTimeout, p.IdleTimeout, p.MaxAge} {
 		w.int(int64(d))
 	}
+	w.health(c)
 	if len(w.buf) >= digestBuffer {
 		w.flush()
 	}

@@ -323,8 +323,16 @@ func (c *Cluster) validate() error {
 	if c.Protocol != UpstreamHTTP1 {
 		return fmt.Errorf("protocol %d is unknown", c.Protocol)
 	}
-	if c.Balance > BalanceRoundRobin {
+	if c.Balance > BalanceConsistentHash {
 		return fmt.Errorf("balance %d is unknown", c.Balance)
+	}
+	if err := errors.Join(c.HashOn.validate(), c.Ejection.validate(), c.Retries.validate()); err != nil {
+		return err
+	}
+	if c.Check != nil {
+		if err := c.Check.validate(); err != nil {
+			return err
+		}
 	}
 	last := ""
 	for i, e := range c.Endpoints {
@@ -340,6 +348,10 @@ func (c *Cluster) validate() error {
 	switch {
 	case p.Size < 0 || p.Size > maxWeight || p.Waiting > maxWeight:
 		return errors.New("the pool's size or queue is out of range")
+	case p.Warm < 0 || p.Warm > maxWarm:
+		return fmt.Errorf("%d warm connections: must be 0 to %d", p.Warm, maxWarm)
+	case c.SlowStart < 0:
+		return errors.New("the slow start is negative")
 	case p.WaitTimeout < 0 || p.ConnectTimeout < 0 || p.IdleTimeout < 0 || p.MaxAge < 0:
 		return errors.New("a timeout of the pool is negative")
 	}

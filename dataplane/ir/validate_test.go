@@ -61,7 +61,8 @@ func valid() *ir.Snapshot {
 					{Address: "10.0.0.1:80", AddrPort: netip.MustParseAddrPort("10.0.0.1:80"), Weight: 1},
 					{Address: "web.example.com:80", Draining: true},
 				},
-				Pool: ir.Pool{Size: 10, ResponseTimeout: -1},
+				Pool:  ir.Pool{Size: 10, ResponseTimeout: -1},
+				Check: &ir.HealthCheck{Path: "/healthz", Statuses: []ir.StatusRange{{First: 200, Last: 299}}},
 			},
 		},
 	}
@@ -83,6 +84,31 @@ func TestValidate(t *testing.T) {
 		edit func(*ir.Snapshot)
 		want string
 	}{
+		{"balance that is unknown", func(s *ir.Snapshot) { s.Clusters[0].Balance = ir.BalanceConsistentHash + 1 }, "balance 4"},
+		{"hash of what is unknown", func(s *ir.Snapshot) { s.Clusters[0].HashOn.Kind = ir.HashCookie + 1 }, "hash of 3"},
+		{"hash of the client with a name", func(s *ir.Snapshot) { s.Clusters[0].HashOn.Name = "x" }, "has no name"},
+		{"hash of a malformed header", func(s *ir.Snapshot) { s.Clusters[0].HashOn = ir.HashOn{Kind: ir.HashHeader, Name: "a b"} }, "\"a b\" is malformed"},
+		{"hash of no cookie", func(s *ir.Snapshot) { s.Clusters[0].HashOn.Kind = ir.HashCookie }, "is malformed"},
+		{"ejection after -1 failures", func(s *ir.Snapshot) { s.Clusters[0].Ejection.Failures = -1 }, "1 to 1000"},
+		{"ejection after too many failures", func(s *ir.Snapshot) { s.Clusters[0].Ejection.Failures = 1001 }, "1 to 1000"},
+		{"ejection for less than no time", func(s *ir.Snapshot) { s.Clusters[0].Ejection.Period = -1 }, "negative"},
+		{"ejection of more than all", func(s *ir.Snapshot) { s.Clusters[0].Ejection.MaxPercent = 101 }, "1 to 100"},
+		{"check without path", func(s *ir.Snapshot) { s.Clusters[0].Check = &ir.HealthCheck{} }, "slash"},
+		{"check of a path with a line end", func(s *ir.Snapshot) { s.Clusters[0].Check = &ir.HealthCheck{Path: "/a\r\nb"} }, "control"},
+		{"check of a malformed host", func(s *ir.Snapshot) { s.Clusters[0].Check = &ir.HealthCheck{Path: "/", Host: "a b"} }, "host \"a b\""},
+		{"check that comes too often", func(s *ir.Snapshot) { s.Clusters[0].Check = &ir.HealthCheck{Path: "/", Interval: time.Millisecond} }, "100ms or more"},
+		{"check that ends before it begins", func(s *ir.Snapshot) { s.Clusters[0].Check = &ir.HealthCheck{Path: "/", Timeout: -1} }, "negative"},
+		{"check with a threshold too many", func(s *ir.Snapshot) { s.Clusters[0].Check = &ir.HealthCheck{Path: "/", Unhealthy: 101} }, "1 to 100"},
+		{"check of statuses in the wrong order", func(s *ir.Snapshot) {
+			s.Clusters[0].Check = &ir.HealthCheck{Path: "/", Statuses: []ir.StatusRange{{300, 200}}}
+		}, "300 to 200"},
+		{"check of a status that is none", func(s *ir.Snapshot) {
+			s.Clusters[0].Check = &ir.HealthCheck{Path: "/", Statuses: []ir.StatusRange{{99, 200}}}
+		}, "within 100 to 599"},
+		{"retry budget below zero", func(s *ir.Snapshot) { s.Clusters[0].Retries.Percent = -1 }, "1 to 1000"},
+		{"retry budget of too many a second", func(s *ir.Snapshot) { s.Clusters[0].Retries.MinPerSecond = 10_001 }, "1 to 10000"},
+		{"slow start before it began", func(s *ir.Snapshot) { s.Clusters[0].SlowStart = -1 }, "negative"},
+		{"too many warm connections", func(s *ir.Snapshot) { s.Clusters[0].Pool.Warm = 1001 }, "0 to 1000"},
 		{"nil socket", func(s *ir.Snapshot) { s.Sockets[0] = nil }, "socket 0 is nil"},
 		{"sockets out of order", func(s *ir.Snapshot) { s.Sockets[0], s.Sockets[1] = s.Sockets[1], s.Sockets[0] }, "sorted"},
 		{"socket twice", func(s *ir.Snapshot) { s.Sockets[1] = s.Sockets[0] }, "unique"},

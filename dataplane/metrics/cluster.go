@@ -10,6 +10,7 @@ type Cluster struct {
 	name     string
 	loops    []*ClusterLoop // shared with others beyond the bound of clusters
 	poolSize atomic.Int64
+	ejected  atomic.Uint64
 }
 
 // Timeout names the deadline of an upstream that passed.
@@ -30,11 +31,12 @@ func (t Timeout) String() string {
 
 // ClusterLoop is a cluster's part of one loop. Its methods must run there.
 type ClusterLoop struct {
-	active, idle, waiting       counter // gauges
-	responses, responseNanos    counter
-	connects, failures, retries counter
-	expired                     [timeouts]counter
-	_                           [40]byte // a multiple of a cache line
+	active, idle, waiting    counter // gauges
+	responses, responseNanos counter
+	connects, failures       counter
+	retries, refused         counter
+	expired                  [timeouts]counter
+	_                        [32]byte // a multiple of a cache line
 }
 
 func newClusterLoops(n int) []*ClusterLoop {
@@ -51,6 +53,9 @@ func (c *Cluster) Loop(i int) *ClusterLoop { return c.loops[i] }
 // SetPoolSize tells the bound of the requests under way. Any goroutine may call
 // it.
 func (c *Cluster) SetPoolSize(n int) { c.poolSize.Store(int64(n)) }
+
+// Ejected counts an endpoint that was ejected. Any goroutine may call it.
+func (c *Cluster) Ejected() { c.ejected.Add(1) }
 
 // AddActive changes the number of requests under way by n.
 func (l *ClusterLoop) AddActive(n int) { l.active.shift(n) }
@@ -79,3 +84,6 @@ func (l *ClusterLoop) TimedOut(t Timeout) { l.expired[t].inc() }
 
 // Retried counts a request that was sent a further time.
 func (l *ClusterLoop) Retried() { l.retries.inc() }
+
+// RetryRefused counts a further try that the retry budget did not allow.
+func (l *ClusterLoop) RetryRefused() { l.refused.inc() }

@@ -31,15 +31,16 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	s.route(m.unmatched)
 	s.route(m.overflow)
-	sharedSize := int64(0)
+	sharedSize, sharedEjected := int64(0), uint64(0)
 	for _, c := range clusters {
 		if c.name == other {
 			sharedSize += c.poolSize.Load()
+			sharedEjected += c.ejected.Load()
 			continue
 		}
-		s.cluster(c.name, c.loops, c.poolSize.Load())
+		s.cluster(c.name, c.loops, c.poolSize.Load(), c.ejected.Load())
 	}
-	s.cluster(other, m.shared, sharedSize)
+	s.cluster(other, m.shared, sharedSize, sharedEjected)
 	s.perLoop()
 	s.overLoops()
 	if m.opts.Accepts != nil {
@@ -112,8 +113,8 @@ func addSeen(sums map[string]float64, key string, v float64) {
 
 // cluster sends the series of one cluster; the shared one stays away until it
 // has a cluster.
-func (s scrape) cluster(name string, loops []*ClusterLoop, poolSize int64) {
-	var active, idle, waiting, responses, nanos, connects, failures, retries float64
+func (s scrape) cluster(name string, loops []*ClusterLoop, poolSize int64, ejected uint64) {
+	var active, idle, waiting, responses, nanos, connects, failures, retries, refused float64
 	var expired [timeouts]float64
 	for _, l := range loops {
 		active += l.active.level()
@@ -124,6 +125,7 @@ func (s scrape) cluster(name string, loops []*ClusterLoop, poolSize int64) {
 		connects += l.connects.value()
 		failures += l.failures.value()
 		retries += l.retries.value()
+		refused += l.refused.value()
 		for k := range expired {
 			expired[k] += l.expired[k].value()
 		}
@@ -139,6 +141,8 @@ func (s scrape) cluster(name string, loops []*ClusterLoop, poolSize int64) {
 	s.counter(upstreamConnects, connects, name)
 	s.counter(upstreamConnectFailures, failures, name)
 	s.counter(upstreamRetries, retries, name)
+	s.counter(upstreamRetriesRefused, refused, name)
+	s.counter(upstreamEjections, float64(ejected), name)
 	for k := range timeouts {
 		s.counter(upstreamTimeouts, expired[k], name, k.String())
 	}

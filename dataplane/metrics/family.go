@@ -31,6 +31,8 @@ const (
 	upstreamConnectFailures
 	upstreamTimeouts
 	upstreamRetries
+	upstreamRetriesRefused
+	upstreamEjections
 	connections
 	connectionsAccepted
 	loopRequests
@@ -78,6 +80,8 @@ var families = [...]Family{
 	upstreamConnectFailures: {"headgate_upstream_connect_failures_total", typeCounter, []string{"cluster"}, "Connections to the cluster that did not come about."},
 	upstreamTimeouts:        {"headgate_upstream_timeouts_total", typeCounter, []string{"cluster", "kind"}, "Deadlines that passed: wait (for a place in the pool), connect, response (its head)."},
 	upstreamRetries:         {"headgate_upstream_retries_total", typeCounter, []string{"cluster"}, "Requests that were sent a further time."},
+	upstreamRetriesRefused:  {"headgate_upstream_retries_refused_total", typeCounter, []string{"cluster"}, "Further tries that the retry budget did not allow."},
+	upstreamEjections:       {"headgate_upstream_ejections_total", typeCounter, []string{"cluster"}, "Endpoints that were taken out for a while because they failed too many requests in a row."},
 
 	connections:         {"headgate_connections", typeGauge, []string{"loop"}, "Open connections from clients."},
 	connectionsAccepted: {"headgate_connections_accepted_total", typeCounter, []string{"loop"}, "Connections from clients that the loop was given."},

@@ -211,6 +211,9 @@ func TestClusters(t *testing.T) {
 	b.TimedOut(TimeoutConnect)
 	b.TimedOut(TimeoutResponse)
 	a.Retried()
+	a.RetryRefused()
+	b.RetryRefused()
+	c.Ejected()
 	a.Responded(250 * time.Millisecond)
 	b.Responded(500 * time.Millisecond)
 	b.Responded(-1)
@@ -229,6 +232,8 @@ func TestClusters(t *testing.T) {
 		`headgate_upstream_timeouts_total{cluster="shop/cart:80",kind="connect"}`:  2,
 		`headgate_upstream_timeouts_total{cluster="shop/cart:80",kind="response"}`: 1,
 		"headgate_upstream_retries_total" + l:                                      1,
+		"headgate_upstream_retries_refused_total" + l:                              2,
+		"headgate_upstream_ejections_total" + l:                                    1,
 	}
 	wantSeries(t, only(series(t, m), "headgate_upstream_"), want)
 

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -30,36 +29,27 @@ type Cluster struct {
 	active  atomic.Int64
 	waiting atomic.Int64
 
+	// special is the number of endpoints that are ejected, unwell, or start
+	// slowly; as a rule it is 0, and a pick need not look.
+	special atomic.Int64
+
 	metrics *metrics.Cluster
+	notify  func(EndpointEvent)
 }
 
 // clusterState is the immutable part that an update replaces.
 type clusterState struct {
 	ir        *ir.Cluster
-	pool      ir.Pool // defaults filled in
+	pool      ir.Pool        // defaults filled in
+	retries   ir.RetryBudget // defaults filled in
 	endpoints []*Endpoint
 	// cumulative holds the running sums of the weights of the endpoints that
 	// take new requests, which come first in endpoints.
 	cumulative []uint64
-	equal      bool // all weights are the same
-	retired    bool // no route names the cluster any more: connections are not kept
+	seeds      []uint64 // of the same endpoints, for a consistent hash
+	equal      bool     // all weights are the same
+	retired    bool     // no route names the cluster any more: connections are not kept
 }
-
-// Endpoint is one address of a cluster at run time. It keeps its identity over
-// updates for as long as its address stays in the cluster.
-type Endpoint struct {
-	addr    netip.AddrPort
-	text    string
-	active  atomic.Int64 // streams on it, over all loops
-	removed atomic.Bool
-	idle    []idleList // by loop
-}
-
-// Addr returns the endpoint's address.
-func (e *Endpoint) Addr() netip.AddrPort { return e.addr }
-
-// String returns the endpoint's address as text, without allocating.
-func (e *Endpoint) String() string { return e.text }
 
 // Name returns the cluster's name.
 func (c *Cluster) Name() string { return c.name }
@@ -67,22 +57,37 @@ func (c *Cluster) Name() string { return c.name }
 // Shard returns the part of the cluster that belongs to the loop with the index.
 func (c *Cluster) Shard(loop int) *Shard { return c.shards[loop] }
 
+// HashOn returns the key by which the cluster's endpoints are chosen, and whether
+// they are chosen by one.
+func (c *Cluster) HashOn() (ir.HashOn, bool) {
+	spec := c.state.Load().ir
+	return spec.HashOn, spec.Balance == ir.BalanceConsistentHash
+}
+
 // Stats is a cluster's state at one moment.
 type Stats struct {
 	Active, Waiting int64
 	Size            int
-	Endpoints       int
+	Endpoints       int // that take requests, the two below included
+	Ejected         int
+	Unwell          int // by their checks
 	Retired         bool
 }
 
 // Stats returns the cluster's state; callable from any goroutine.
 func (c *Cluster) Stats() Stats {
 	st := c.state.Load()
-	return Stats{Active: c.active.Load(), Waiting: c.waiting.Load(), Size: st.pool.Size, Endpoints: len(st.cumulative), Retired: st.retired}
+	s := Stats{Active: c.active.Load(), Waiting: c.waiting.Load(), Size: st.pool.Size, Endpoints: len(st.cumulative), Retired: st.retired}
+	for _, e := range st.endpoints[:len(st.cumulative)] {
+		if e.ejected.Load() != 0 {
+			s.Ejected++
+		}
+		if e.unwell.Load() {
+			s.Unwell++
+		}
+	}
+	return s
 }
-
-// Retried counts a further try of a request, on the loop with the index.
-func (c *Cluster) Retried(loop int) { c.shards[loop].metrics.Retried() }
 
 // enter takes a place in the pool, or returns false.
 func (c *Cluster) enter(size int) bool {

@@ -34,6 +34,7 @@ type Conn struct {
 	listed    int // place in the idle list, from 1; 0 when not listed
 	state     connState
 	tunnel    bool
+	warming   bool // it is opened ahead of need
 	chunked   bool // the request under way has a chunked body
 }
 
@@ -55,6 +56,10 @@ func (c *Conn) serve(s *Stream) {
 // OnConnect tells that the connection is up.
 func (c *Conn) OnConnect() {
 	s := c.stream
+	if c.warming && c.state == connConnecting {
+		c.warmed()
+		return
+	}
 	if c.state != connConnecting || s == nil {
 		return
 	}
@@ -128,6 +133,7 @@ func (c *Conn) head(s *Stream) {
 			s.responseTime = c.shard.loop.Now().Sub(s.endedAt)
 			c.shard.metrics.Responded(s.responseTime)
 		}
+		c.shard.answered(c.endpoint, s)
 		if s.Response.Status == 101 {
 			c.tunnel = true
 			s.requestEnded = false // its writing side goes on as a tunnel
@@ -208,11 +214,15 @@ func (c *Conn) OnClose(err error) {
 	c.timer.Cancel()
 	s := c.stream
 	if s == nil {
+		if was == connConnecting && c.warming {
+			c.shard.metrics.ConnectFailed()
+		}
 		return
 	}
 	if was == connConnecting {
 		c.shard.metrics.ConnectFailed()
 		c.stream, s.conn = nil, nil
+		c.shard.outcome(c.endpoint, false)
 		s.failSafe(errConnect(c.endpoint, err))
 		return
 	}
@@ -222,15 +232,23 @@ func (c *Conn) OnClose(err error) {
 // lost fails the stream because the connection ended under it.
 func (c *Conn) lost(reason string, err error) {
 	s := c.stream
+	stale := s.reused && !s.heard
+	// A pooled connection that was closed says nothing against the endpoint.
+	if !stale && !s.responseBegan {
+		c.shard.outcome(c.endpoint, false)
+	}
 	s.failWith(Failure{
 		Err:    errBroken(c.endpoint, reason, err),
 		Unsent: !s.sent,
-		Stale:  s.reused && !s.heard,
+		Stale:  stale,
 	})
 }
 
 // broken fails the stream because the upstream does not speak HTTP.
 func (c *Conn) broken(err *message.RequestError) {
+	if !c.stream.responseBegan {
+		c.shard.outcome(c.endpoint, false)
+	}
 	c.stream.failWith(Failure{Err: err})
 }
 
@@ -247,10 +265,14 @@ func (c *Conn) abort(err error) {
 	}
 }
 
-// expire closes a connection that was not used for too long.
+// expire closes a connection that was not used, or not made, for too long.
 func (c *Conn) expire(time.Time) {
-	if c.state == connIdle {
+	switch {
+	case c.state == connIdle:
 		c.shut()
+	case c.warming:
+		c.shard.metrics.ConnectFailed()
+		c.abort(nil)
 	}
 }
 

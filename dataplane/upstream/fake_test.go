@@ -148,6 +148,9 @@ func newRig(t *testing.T, loops int, o Options) *rig {
 		r.loops = append(r.loops, l)
 		o.Loops = append(o.Loops, l)
 	}
+	if o.Now == nil {
+		o.Now = func() time.Time { return r.loops[0].now }
+	}
 	r.Manager = NewManager(o)
 	t.Cleanup(r.Close)
 	return r

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/headgate/headgate/dataplane/http1"
 	"github.com/headgate/headgate/dataplane/ir"
@@ -25,6 +26,11 @@ type Options struct {
 	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)
 	// OnResolveError hears of names that could not be resolved; may be nil.
 	OnResolveError func(cluster, address string, err error)
+	// OnEndpoint hears of endpoints that are taken out and come back, in a
+	// goroutine of its own; may be nil.
+	OnEndpoint func(EndpointEvent)
+	// Now is the time, as the loops see it.
+	Now func() time.Time
 }
 
 // Manager holds the clusters of a data plane. Its methods may be called from
@@ -32,20 +38,25 @@ type Options struct {
 type Manager struct {
 	opts     Options
 	resolver *resolver
+	checker  *checker
 
 	mu       sync.Mutex
 	clusters map[string]*Cluster
 }
 
-// NewManager returns a Manager without clusters. Close ends its resolver.
+// NewManager returns a Manager without clusters. Close ends its resolver and its
+// health checks.
 func NewManager(o Options) *Manager {
-	m := &Manager{opts: o, clusters: map[string]*Cluster{}}
+	m := &Manager{opts: o, checker: newChecker(), clusters: map[string]*Cluster{}}
 	m.resolver = newResolver(o.Resolve, m.resolved)
 	return m
 }
 
-// Close ends the resolver. Clusters keep working.
-func (m *Manager) Close() { m.resolver.close() }
+// Close ends the resolver and the health checks. Clusters keep working.
+func (m *Manager) Close() {
+	m.resolver.close()
+	m.checker.close()
+}
 
 // Cluster returns the cluster with the name, or nil.
 func (m *Manager) Cluster(name string) *Cluster {
@@ -104,6 +115,9 @@ func (m *Manager) Retire(keep []*ir.Cluster) {
 		st := *c.state.Load()
 		st.retired = true
 		c.state.Store(&st)
+		for _, e := range st.endpoints {
+			m.checker.set(e, nil)
+		}
 		for i, sh := range c.shards {
 			m.opts.Loops[i].Post(func() { sh.forget(st.endpoints) })
 		}
@@ -113,7 +127,7 @@ func (m *Manager) Retire(keep []*ir.Cluster) {
 }
 
 func (m *Manager) newCluster(want *ir.Cluster) *Cluster {
-	c := &Cluster{name: want.Name, metrics: m.opts.Metrics.Cluster(want.Name)}
+	c := &Cluster{name: want.Name, metrics: m.opts.Metrics.Cluster(want.Name), notify: m.opts.OnEndpoint}
 	c.state.Store(&clusterState{ir: want})
 	for i, l := range m.opts.Loops {
 		c.shards = append(c.shards, newShard(c, i, l, m.opts.Limits))
@@ -129,8 +143,8 @@ func (m *Manager) replace(c *Cluster, want *ir.Cluster) {
 	for _, e := range old.endpoints {
 		byAddr[e.addr] = e
 	}
-	next := &clusterState{ir: want, pool: withDefaults(want.Pool, m.opts.Pool), equal: true}
-	var draining []*Endpoint
+	next := &clusterState{ir: want, pool: withDefaults(want.Pool, m.opts.Pool), retries: withRetryDefaults(want.Retries), equal: true}
+	var draining, joined []*Endpoint
 	var sum, first uint64
 	seen := map[netip.AddrPort]bool{}
 	add := func(addr netip.AddrPort, spec ir.Endpoint) {
@@ -140,7 +154,8 @@ func (m *Manager) replace(c *Cluster, want *ir.Cluster) {
 		seen[addr] = true
 		e := byAddr[addr]
 		if e == nil {
-			e = &Endpoint{addr: addr, text: addr.String(), idle: make([]idleList, len(m.opts.Loops))}
+			e = &Endpoint{cluster: c, addr: addr, text: addr.String(), idle: make([]idleList, len(m.opts.Loops))}
+			joined = append(joined, e)
 		}
 		if spec.Draining {
 			draining = append(draining, e)
@@ -154,6 +169,7 @@ func (m *Manager) replace(c *Cluster, want *ir.Cluster) {
 		sum += w
 		next.endpoints = append(next.endpoints, e)
 		next.cumulative = append(next.cumulative, sum)
+		next.seeds = append(next.seeds, Key([]byte(e.text)))
 	}
 	for _, spec := range want.Endpoints {
 		if spec.AddrPort.IsValid() {
@@ -164,20 +180,38 @@ func (m *Manager) replace(c *Cluster, want *ir.Cluster) {
 			add(addr, spec)
 		}
 	}
+	takers := next.endpoints
 	next.endpoints = append(next.endpoints, draining...)
+	// Only who joins others has to start slowly.
+	if want.SlowStart > 0 && len(old.cumulative) > 0 {
+		for _, e := range joined {
+			e.joined.Store(m.opts.Now().UnixNano())
+			c.special.Add(1)
+		}
+	}
 	c.state.Store(next)
 	c.metrics.SetPoolSize(next.pool.Size)
+	for _, e := range takers {
+		m.checker.set(e, want.Check)
+	}
+	for _, e := range draining {
+		m.checker.set(e, nil)
+	}
 
 	var gone []*Endpoint
 	for _, e := range old.endpoints {
 		if !slices.Contains(next.endpoints, e) {
-			e.removed.Store(true)
+			m.checker.set(e, nil)
+			e.leave()
 			gone = append(gone, e)
 		}
 	}
 	for i, sh := range c.shards {
 		if len(gone) > 0 {
 			m.opts.Loops[i].Post(func() { sh.forget(gone) })
+		}
+		if next.pool.Warm > 0 && len(joined) > 0 {
+			m.opts.Loops[i].Post(func() { sh.warm(joined, next.pool.Warm) })
 		}
 		if next.pool.Size > old.pool.Size || len(next.cumulative) > 0 && len(old.cumulative) == 0 {
 			m.opts.Loops[i].Post(sh.serve)

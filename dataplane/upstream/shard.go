@@ -1,10 +1,10 @@
 package upstream
 
 import (
-	"math/rand/v2"
 	"sync/atomic"
 
 	"github.com/headgate/headgate/dataplane/http1"
+	"github.com/headgate/headgate/dataplane/ir"
 	"github.com/headgate/headgate/dataplane/metrics"
 )
 
@@ -18,6 +18,7 @@ type Shard struct {
 	limits  http1.Limits
 	metrics *metrics.ClusterLoop
 	balance balancer
+	budget  retryBudget
 	scratch []byte // heads are written here first
 
 	head, tail *Stream      // waiting streams, oldest first
@@ -25,10 +26,7 @@ type Shard struct {
 }
 
 func newShard(c *Cluster, index int, loop Loop, limits http1.Limits) *Shard {
-	sh := &Shard{cluster: c, index: index, loop: loop, limits: limits, metrics: c.metrics.Loop(index)}
-	sh.balance.rand = rand.NewPCG(rand.Uint64(), rand.Uint64())
-	sh.balance.turn = rand.Uint64()
-	return sh
+	return &Shard{cluster: c, index: index, loop: loop, limits: limits, metrics: c.metrics.Loop(index), balance: newBalancer()}
 }
 
 // Cluster returns the shard's cluster.
@@ -40,6 +38,9 @@ func (sh *Shard) admit(s *Stream) {
 	if len(st.cumulative) == 0 {
 		s.fail(errNoEndpoints(sh.cluster))
 		return
+	}
+	if !s.again {
+		sh.budget.deposit(sh.loop.Now(), st.retries, len(sh.cluster.shards))
 	}
 	// A newcomer must not overtake the ones that wait.
 	if sh.queued.Load() == 0 && sh.cluster.enter(st.pool.Size) {
@@ -79,29 +80,53 @@ func (sh *Shard) serve() {
 
 // start gives s, which holds a place, an endpoint and a connection.
 func (sh *Shard) start(s *Stream, st *clusterState) {
-	ep := sh.balance.pick(st, s.avoid[:s.avoided])
+	c := choice{avoid: s.avoid[:s.avoided], key: s.key, keyed: s.keyed, special: sh.cluster.special.Load() != 0}
+	if c.special {
+		c.now = sh.loop.Now()
+	}
+	ep := sh.balance.pick(st, c)
 	ep.active.Add(1)
 	sh.metrics.AddActive(1)
 	s.endpoint = ep
 	if !s.fresh {
-		if c := ep.idle[sh.index].take(sh.loop.Now(), st.pool.MaxAge); c != nil {
-			c.serve(s)
+		if idle := ep.idle[sh.index].take(sh.loop.Now(), st.pool.MaxAge); idle != nil {
+			idle.serve(s)
 			return
 		}
 	}
-	c := newConn(sh, ep)
-	c.stream, s.conn = s, c
+	conn := newConn(sh, ep)
+	conn.stream, s.conn = s, conn
 	s.state = streamConnecting
 	s.timer.Schedule(st.pool.ConnectTimeout)
-	t, err := sh.loop.Dial(ep.addr, c)
+	t, err := sh.loop.Dial(ep.addr, conn)
 	if err != nil {
-		c.stream, s.conn = nil, nil
-		c.state = connClosed
+		conn.stream, s.conn = nil, nil
+		conn.state = connClosed
 		sh.metrics.ConnectFailed()
+		sh.outcome(ep, false)
 		s.failSafe(errConnect(ep, err))
 		return
 	}
-	c.transport = t
+	conn.transport = t
+}
+
+// outcome notes how an endpoint has fared with a request.
+func (sh *Shard) outcome(e *Endpoint, good bool) {
+	if good {
+		e.succeeded()
+		return
+	}
+	e.failed(sh.loop.Now(), sh.cluster.state.Load())
+}
+
+// answered notes the head of a response.
+func (sh *Shard) answered(e *Endpoint, s *Stream) {
+	spec := sh.cluster.state.Load().ir
+	if spec.Balance == ir.BalancePeakEWMA && s.requestEnded {
+		e.latency.observe(sh.loop.Now(), s.responseTime)
+	}
+	status := s.Response.Status
+	sh.outcome(e, !spec.Ejection.ServerErrors || status < 502 || status > 504)
 }
 
 // release gives back what s held.

@@ -59,6 +59,9 @@ type Stream struct {
 	endedAt       time.Time // when the request was written
 	responseTime  time.Duration
 	state         streamState
+	key           uint64
+	keyed         bool
+	again         bool // the request was tried before
 	fresh         bool // don't use a pooled connection
 	untimed       bool // no response timeout
 	reused        bool // the connection came from the pool
@@ -89,12 +92,18 @@ type Try struct {
 	// Untimed switches the cluster's response timeout off: the route has its
 	// own.
 	Untimed bool
+	// Again tells that the request was tried before.
+	Again bool
+	// Key chooses the endpoint of a cluster with a consistent hash, if Keyed; see
+	// [Key].
+	Key   uint64
+	Keyed bool
 }
 
 // Open asks sh for a connection. OnReady or OnFail follows, maybe before Open
 // returns.
 func (s *Stream) Open(sh *Shard, t Try) {
-	s.shard, s.fresh, s.untimed = sh, t.Fresh, t.Untimed
+	s.shard, s.fresh, s.untimed, s.again, s.key, s.keyed = sh, t.Fresh, t.Untimed, t.Again, t.Key, t.Keyed
 	s.responseTime = 0
 	s.reused, s.sent, s.heard, s.requestEnded, s.responseBegan, s.slow = false, false, false, false, false, false
 	sh.admit(s)
@@ -211,6 +220,14 @@ func (s *Stream) Close() {
 	s.Cancel()
 }
 
+// Blame notes that the endpoint has failed the request, for a deadline that is not
+// the stream's own. It changes nothing once the response has begun.
+func (s *Stream) Blame() {
+	if s.endpoint != nil && !s.responseBegan && s.state != streamIdle {
+		s.shard.outcome(s.endpoint, false)
+	}
+}
+
 // detach takes the stream off its connection, which is closed, and gives its
 // place back.
 func (s *Stream) detach() {
@@ -234,9 +251,11 @@ func (s *Stream) expire(time.Time) {
 		s.fail(errPoolTimeout(s.shard.cluster))
 	case streamConnecting:
 		s.shard.metrics.TimedOut(metrics.TimeoutConnect)
+		s.shard.outcome(s.endpoint, false)
 		s.failSafe(errTimeout(s.endpoint, ReasonConnectTimeout, errUnreached))
 	case streamOpen:
 		s.shard.metrics.TimedOut(metrics.TimeoutResponse)
+		s.shard.outcome(s.endpoint, false)
 		s.fail(errTimeout(s.endpoint, ReasonResponseTimeout, errSlow))
 	}
 }

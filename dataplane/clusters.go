@@ -1,0 +1,36 @@
+package dataplane
+
+import (
+	"go.uber.org/zap"
+
+	"github.com/headgate/headgate/dataplane/upstream"
+)
+
+// Clusters returns the state of the clusters, by name.
+func (s *Server) Clusters() map[string]upstream.Stats {
+	out := map[string]upstream.Stats{}
+	for _, c := range s.clusters.Clusters() {
+		out[c.Name()] = c.Stats()
+	}
+	return out
+}
+
+// endpointChanged logs what happened to an endpoint's health.
+func (s *Server) endpointChanged(e upstream.EndpointEvent) {
+	fields := []zap.Field{zap.String("cluster", e.Cluster), zap.String("endpoint", e.Address)}
+	switch e.Change {
+	case upstream.EndpointEjected:
+		s.opts.Logger.Warn("endpoint ejected: it failed too many requests in a row", append(fields, zap.Duration("for", e.Period))...)
+	case upstream.EndpointUnwell:
+		s.opts.Logger.Warn("endpoint taken out: it failed its health checks", fields...)
+	case upstream.EndpointReturned:
+		s.opts.Logger.Info("endpoint back on probation: its ejection is over", fields...)
+	case upstream.EndpointWell:
+		s.opts.Logger.Info("endpoint back: it passed its health checks", fields...)
+	}
+}
+
+// unresolved logs a name that could not be looked up.
+func (s *Server) unresolved(cluster, address string, err error) {
+	s.opts.Logger.Warn("name of an endpoint not resolved", zap.String("cluster", cluster), zap.String("address", address), zap.Error(err))
+}

@@ -1,0 +1,190 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/dataplane/ir"
+)
+
+// Defaults of ir.HealthCheck.
+const (
+	DefaultCheckInterval  = 10 * time.Second
+	DefaultCheckTimeout   = 2 * time.Second
+	DefaultCheckUnhealthy = 3
+	DefaultCheckHealthy   = 2
+)
+
+// maxCheckBody is how much of an answer's body a check reads.
+const maxCheckBody = 64 << 10
+
+// checker asks endpoints whether they are well, each in a goroutine of its own,
+// off the loops. An endpoint is well until it has failed.
+type checker struct {
+	begin  func() (context.Context, context.CancelFunc) // of one check
+	stop   context.CancelFunc                           // of all
+	done   sync.WaitGroup
+	client http.Client
+}
+
+// endpointTest is the check of one endpoint.
+type endpointTest struct {
+	spec *ir.HealthCheck
+	stop context.CancelFunc
+}
+
+func newChecker() *checker {
+	all, stop := context.WithCancel(context.Background())
+	c := &checker{stop: stop, begin: func() (context.Context, context.CancelFunc) { return context.WithCancel(all) }}
+	c.client = http.Client{
+		// A connection for each check: that one can be made is part of the question.
+		Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c
+}
+
+func (c *checker) close() {
+	c.stop()
+	c.done.Wait()
+}
+
+// set makes the check of an endpoint what spec says; nil ends it, and the
+// endpoint is well.
+func (c *checker) set(e *Endpoint, spec *ir.HealthCheck) {
+	if e.check != nil && spec != nil && sameCheck(e.check.spec, spec) {
+		return
+	}
+	if e.check != nil {
+		e.check.stop()
+		e.check = nil
+	}
+	if spec == nil {
+		e.declare(true)
+		return
+	}
+	ctx, stop := c.begin()
+	e.check = &endpointTest{spec: spec, stop: stop}
+	c.done.Go(func() { c.watch(ctx, e, withCheckDefaults(*spec)) })
+}
+
+// sameCheck tells that two specifications ask the same, so that an update of
+// something else does not begin the count anew.
+func sameCheck(a, b *ir.HealthCheck) bool {
+	if len(a.Statuses) != len(b.Statuses) {
+		return false
+	}
+	for i := range a.Statuses {
+		if a.Statuses[i] != b.Statuses[i] {
+			return false
+		}
+	}
+	return a.Path == b.Path && a.Host == b.Host && a.Interval == b.Interval && a.Timeout == b.Timeout &&
+		a.Unhealthy == b.Unhealthy && a.Healthy == b.Healthy
+}
+
+// watch checks until ctx ends. The first check comes at once, but not all
+// endpoints' at the same moment.
+func (c *checker) watch(ctx context.Context, e *Endpoint, spec ir.HealthCheck) {
+	timer := time.NewTimer(rand.N(min(spec.Interval, time.Second)))
+	defer timer.Stop()
+	well, inARow := true, 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		err := c.ask(ctx, e, spec)
+		if ctx.Err() != nil {
+			return
+		}
+		if (err == nil) == well {
+			inARow = 0
+		} else {
+			inARow++
+		}
+		limit := spec.Healthy
+		if well {
+			limit = spec.Unhealthy
+		}
+		if inARow >= limit {
+			well, inARow = !well, 0
+			e.declare(well)
+		}
+		timer.Reset(spec.Interval - rand.N(spec.Interval/10+1))
+	}
+}
+
+var errCheckStatus = errors.New("status")
+
+// ask checks once.
+func (c *checker) ask(ctx context.Context, e *Endpoint, spec ir.HealthCheck) error {
+	ctx, cancel := context.WithTimeout(ctx, spec.Timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+e.text+spec.Path, nil)
+	if err != nil {
+		return err
+	}
+	if spec.Host != "" {
+		r.Host = spec.Host
+	}
+	r.Header.Set("User-Agent", "headgate-health-check")
+	answer, err := c.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if _, err := io.CopyN(io.Discard, answer.Body, maxCheckBody); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	for _, s := range spec.Statuses {
+		if answer.StatusCode >= s.First && answer.StatusCode <= s.Last {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w %d", errCheckStatus, answer.StatusCode)
+}
+
+// declare makes the endpoint well or unwell.
+func (e *Endpoint) declare(well bool) {
+	if e.unwell.Swap(!well) == !well {
+		return
+	}
+	if well {
+		e.cluster.special.Add(-1)
+		e.cluster.changed(e, EndpointWell, 0)
+		return
+	}
+	e.cluster.special.Add(1)
+	if e.removed.Load() && e.unwell.Swap(false) { // it went meanwhile
+		e.cluster.special.Add(-1)
+		return
+	}
+	e.cluster.changed(e, EndpointUnwell, 0)
+}
+
+func withCheckDefaults(c ir.HealthCheck) ir.HealthCheck {
+	if c.Interval == 0 {
+		c.Interval = DefaultCheckInterval
+	}
+	if c.Timeout == 0 {
+		c.Timeout = DefaultCheckTimeout
+	}
+	if c.Unhealthy == 0 {
+		c.Unhealthy = DefaultCheckUnhealthy
+	}
+	if c.Healthy == 0 {
+		c.Healthy = DefaultCheckHealthy
+	}
+	if c.Statuses == nil {
+		c.Statuses = []ir.StatusRange{{First: 200, Last: 399}}
+	}
+	return c
+}
