@@ -34,13 +34,15 @@ build: ## Build bin/headgate.
 run: build ## Build and serve the samples, with a backend that echoes; prints what to try.
 	bin/headgate serve $(SAMPLES) --with-echo $(ECHO)
 
-# The whole suite as it is, then what runs concurrently under the race detector.
+# The whole suite as it is, then what runs concurrently under the race detector,
+# then the image's, which build the program as `make build` does.
 # What is linted is not vetted again.
 .PHONY: test
 test: ## Run all tests that need no root.
 	@{ status=0; \
 	   go test -vet=off -json ./... || status=1; \
 	   go test -vet=off -race -json $(RACE) || status=1; \
+	   go test -C test/image -vet=off -json ./... || status=1; \
 	   exit $$status; } | go run ./test/report
 
 .PHONY: lint
@@ -80,6 +82,10 @@ envtest: ## Test the controller on a real API server; the first run builds it.
 .PHONY: conformance
 conformance: ## Run the Gateway API's conformance suite on a real node. Needs root, for network namespaces.
 	cd test/conformance && go run ./run
+
+.PHONY: image
+image: ## Make the container images in bin/image, for amd64, arm64 and armv7.
+	cd test/image && go run . -version "$(VERSION)"
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (1m), one after the other.
