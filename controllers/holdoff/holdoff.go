@@ -1,6 +1,7 @@
 // Package holdoff turns a stream of events into few signals: the first event
-// counts at once, a storm counts when it pauses, and no event waits for long. The
-// loop in controllers and the watcher of files use it.
+// counts at once, a storm counts at a bounded rate, what is still being written
+// counts when it pauses, and no event waits for long. The loop in controllers and
+// the watcher of files use it.
 package holdoff
 
 import (
@@ -13,8 +14,8 @@ type Event uint8
 
 // The events.
 const (
-	// Now is a change that is complete: it is signalled at once unless a signal
-	// was just given.
+	// Now is a change that is complete: it is signalled at once, or a Pause after
+	// the last signal.
 	Now Event = iota
 	// Settle is a change that may go on, such as a file that is being written: it
 	// is signalled after a pause.
@@ -23,10 +24,10 @@ const (
 
 // Options are the two times. Zero means the default.
 type Options struct {
-	// Pause is how long it must be quiet before a storm is signalled; default
-	// 10 ms.
+	// Pause is the least time between two signals, and how long it must be quiet
+	// after a Settle; default 10 ms.
 	Pause time.Duration
-	// Most is how long an event waits at most; default 100 ms.
+	// Most is how long a Settle waits at most; default 100 ms.
 	Most time.Duration
 }
 
@@ -47,18 +48,21 @@ func Run(ctx context.Context, events <-chan Event, o Options) <-chan struct{} {
 
 func run(ctx context.Context, events <-chan Event, o Options, out chan<- struct{}) {
 	defer close(out)
-	pause, most := time.NewTimer(o.Pause), time.NewTimer(o.Most)
-	pause.Stop()
-	most.Stop()
-	// calm: no signal was given in the last Pause. waiting: an event has not been
-	// signalled.
-	calm, waiting := true, false
+	// rest runs for a Pause after a signal; quiet from the last event, while a
+	// Settle waits.
+	rest, quiet, most := time.NewTimer(o.Pause), time.NewTimer(o.Pause), time.NewTimer(o.Most)
+	for _, t := range []*time.Timer{rest, quiet, most} {
+		t.Stop()
+	}
+	resting, waiting, settling := false, false, false
 	signal := func() {
 		select {
 		case out <- struct{}{}:
 		default:
 		}
-		waiting = false
+		resting, waiting, settling = true, false, false
+		rest.Reset(o.Pause)
+		quiet.Stop()
 		most.Stop()
 	}
 	for {
@@ -72,26 +76,25 @@ func run(ctx context.Context, events <-chan Event, o Options, out chan<- struct{
 				}
 				return
 			}
-			if calm && !waiting && e == Now {
-				signal()
-			} else if !waiting {
-				waiting = true
+			waiting = true
+			if e == Settle && !settling {
+				settling = true
 				most.Reset(o.Most)
 			}
-			calm = false
-			pause.Reset(o.Pause)
-		case <-pause.C:
-			if waiting {
+			if settling {
+				quiet.Reset(o.Pause)
+			} else if !resting {
 				signal()
-				pause.Reset(o.Pause)
-			} else {
-				calm = true
 			}
+		case <-rest.C:
+			resting = false
+			if waiting && !settling {
+				signal()
+			}
+		case <-quiet.C:
+			signal()
 		case <-most.C:
-			if waiting {
-				signal()
-				pause.Reset(o.Pause)
-			}
+			signal()
 		}
 	}
 }

@@ -30,12 +30,13 @@ func TestRun(t *testing.T) {
 		{"one change", []at{{5, holdoff.Now}}, []int{5}},
 		{"one write", []at{{5, holdoff.Settle}}, []int{15}},
 		{"two changes apart", []at{{0, holdoff.Now}, {20, holdoff.Now}}, []int{0, 20}},
-		{"two changes close", []at{{0, holdoff.Now}, {4, holdoff.Now}}, []int{0, 14}},
+		{"two changes close", []at{{0, holdoff.Now}, {4, holdoff.Now}}, []int{0, 10}},
 		{"a write after a change", []at{{0, holdoff.Now}, {4, holdoff.Settle}}, []int{0, 14}},
 		{"a change after a write", []at{{0, holdoff.Settle}, {4, holdoff.Now}}, []int{14}},
-		{"a signal counts as a storm", []at{{0, holdoff.Settle}, {15, holdoff.Now}}, []int{10, 25}},
-		{"a short storm", every(0, 40, 4, holdoff.Now), []int{0, 50}},
-		{"a long storm", every(0, 238, 7, holdoff.Now), []int{0, 107, 212, 248}},
+		{"a change soon after a signal", []at{{0, holdoff.Settle}, {15, holdoff.Now}}, []int{10, 20}},
+		{"a change later", []at{{0, holdoff.Settle}, {25, holdoff.Now}}, []int{10, 25}},
+		{"a write after a change that waits", []at{{0, holdoff.Now}, {4, holdoff.Now}, {8, holdoff.Settle}}, []int{0, 18}},
+		{"a storm", every(0, 63, 7, holdoff.Now), []int{0, 10, 20, 30, 40, 50, 60, 70}},
 		{"a long storm of writes", every(0, 238, 7, holdoff.Settle), []int{100, 205, 248}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
