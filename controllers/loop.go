@@ -76,6 +76,8 @@ type Loop struct {
 	o        Options
 	log      *zap.Logger
 	compiler compile.Compiler
+	hasher   ir.Hasher
+	checker  ir.Validator
 	state    atomic.Pointer[State]
 	ready    chan struct{}
 	told     map[compile.Problem]bool // problems that are in the log
@@ -199,7 +201,7 @@ func (l *Loop) Turn(ctx context.Context) {
 	if same {
 		next.Hash = last.Hash
 	} else {
-		next.Hash = snap.Hash()
+		next.Hash = l.hasher.Hash(snap)
 		same = last != nil && next.Hash == last.Hash
 	}
 	if same && last.Result.OK() {
@@ -236,7 +238,7 @@ func (l *Loop) open(s *State) {
 
 // apply hands a snapshot over that keeps all promises, and no other.
 func (l *Loop) apply(snap *ir.Snapshot) ir.ApplyResult {
-	if err := snap.Validate(); err != nil {
+	if err := l.checker.Validate(snap); err != nil {
 		return ir.ApplyResult{Err: fmt.Errorf("the compiler made an invalid snapshot: %w", err)}
 	}
 	return l.o.DataPlane.Apply(snap)

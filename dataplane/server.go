@@ -35,6 +35,7 @@ type Server struct {
 	done        sync.WaitGroup
 
 	mu      sync.Mutex // serialises Apply and Shutdown
+	checker ir.Validator
 	sockets map[string]*socket
 	made    int // sockets so far: the next one's index
 	table   *route.Table
@@ -142,7 +143,7 @@ func (s *Server) Apply(snap *ir.Snapshot) ir.ApplyResult {
 	if s.closed {
 		return ir.ApplyResult{Err: ErrClosed}
 	}
-	if err := snap.Validate(); err != nil {
+	if err := s.checker.Validate(snap); err != nil {
 		return ir.ApplyResult{Err: err}
 	}
 	s.clusters.Update(snap.Clusters)

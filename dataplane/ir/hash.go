@@ -5,24 +5,81 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"hash"
+	"slices"
 	"time"
 )
 
 // Hash returns a short name for what the snapshot says: equal snapshots have
 // equal hashes, in every process and on every node. It covers keys and
 // certificates, and can't be turned back into them. It costs one pass over the
-// snapshot; callers that hold the pointer of the last one compare that first.
-func (s *Snapshot) Hash() string {
+// snapshot; see [Hasher] for one snapshot after the other.
+func (s *Snapshot) Hash() string { return new(Hasher).Hash(s) }
+
+// Hasher hashes one snapshot after the other, and does not look again at the
+// routes and clusters that are the same pointers as in the last one. Its hashes
+// are those of [Snapshot.Hash]. The zero value is ready. It is for one goroutine.
+type Hasher struct {
+	routes   map[string]*partSums[Route] // by the listener's name
+	clusters partSums[Cluster]
+}
+
+// Hash returns the hash of the snapshot.
+func (h *Hasher) Hash(s *Snapshot) string {
 	w := digest{h: sha256.New(), buf: make([]byte, 0, 2*digestBuffer)}
+	last := h.routes
+	h.routes = make(map[string]*partSums[Route], len(last))
 	w.count(len(s.Sockets))
 	for _, x := range s.Sockets {
 		w.socket(x)
+		w.count(len(x.Listeners))
+		for _, l := range x.Listeners {
+			sums := h.routes[l.Name]
+			if sums == nil {
+				if sums = last[l.Name]; sums == nil {
+					sums = new(partSums[Route])
+				}
+				h.routes[l.Name] = sums
+			}
+			w.listener(l)
+			w.parts(sums.of(l.Routes, routeName, (*digest).route))
+		}
 	}
-	w.count(len(s.Clusters))
-	for _, c := range s.Clusters {
-		w.cluster(c)
+	w.parts(h.clusters.of(s.Clusters, clusterName, (*digest).cluster))
+	return hex.EncodeToString(w.sum(hashBytes))
+}
+
+func routeName(r *Route) string     { return r.Name }
+func clusterName(c *Cluster) string { return c.Name }
+
+// partSums are the digests of a sorted list of parts.
+type partSums[T any] struct {
+	parts []*T
+	sums  [][partBytes]byte
+	spare [][partBytes]byte // of the list before, to be written over
+}
+
+// of returns the digests of parts. It takes those of the last parts where it finds
+// the same pointers.
+func (p *partSums[T]) of(parts []*T, name func(*T) string, write func(*digest, *T)) [][partBytes]byte {
+	if slices.Equal(parts, p.parts) {
+		return p.sums
 	}
-	return hex.EncodeToString(w.sum())
+	old, sums := follow(p.parts, name), p.spare[:0]
+	var w *digest
+	for _, x := range parts {
+		if i, ok := old.find(x); ok {
+			sums = append(sums, p.sums[i])
+			continue
+		}
+		if w == nil {
+			w = &digest{h: sha256.New()}
+		}
+		w.h.Reset()
+		write(w, x)
+		sums = append(sums, [partBytes]byte(w.sum(partBytes)))
+	}
+	p.parts, p.sums, p.spare = parts, sums, p.sums
+	return sums
 }
 
 // digest feeds values to SHA-256 in an unambiguous form: each string and each
@@ -35,6 +92,7 @@ type digest struct {
 const (
 	digestBuffer = 16 << 10
 	hashBytes    = 8
+	partBytes    = 16
 )
 
 func (w *digest) flush() {
@@ -42,9 +100,19 @@ func (w *digest) flush() {
 	w.buf = w.buf[:0]
 }
 
-func (w *digest) sum() []byte {
+func (w *digest) sum(n int) []byte {
 	w.flush()
-	return w.h.Sum(nil)[:hashBytes]
+	return w.h.Sum(nil)[:n]
+}
+
+// parts feeds the digests of a list.
+func (w *digest) parts(sums [][partBytes]byte) {
+	w.count(len(sums))
+	for i := range sums {
+		if w.buf = append(w.buf, sums[i][:]...); len(w.buf) >= digestBuffer {
+			w.flush()
+		}
+	}
 }
 
 func (w *digest) num(n uint64)   { w.buf = binary.AppendUvarint(w.buf, n) }
@@ -80,10 +148,6 @@ func (w *digest) socket(s *Socket) {
 	w.str(s.Name)
 	w.str(s.Addr.String())
 	w.num(uint64(s.Protocol))
-	w.count(len(s.Listeners))
-	for _, l := range s.Listeners {
-		w.listener(l)
-	}
 }
 
 func (w *digest) listener(l *Listener) {
@@ -98,10 +162,6 @@ func (w *digest) listener(l *Listener) {
 			w.bytes(c.Key.Reveal())
 		}
 	}
-	w.count(len(l.Routes))
-	for _, r := range l.Routes {
-		w.route(r)
-	}
 }
 
 func (w *digest) route(r *Route) {
@@ -114,9 +174,6 @@ func (w *digest) route(r *Route) {
 	w.count(len(r.Rules))
 	for _, x := range r.Rules {
 		w.rule(x)
-	}
-	if len(w.buf) >= digestBuffer {
-		w.flush()
 	}
 }
 
@@ -218,7 +275,4 @@ func (w *digest) cluster(c *Cluster) {
 		w.int(int64(d))
 	}
 	w.health(c)
-	if len(w.buf) >= digestBuffer {
-		w.flush()
-	}
 }

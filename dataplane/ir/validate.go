@@ -14,40 +14,10 @@ const maxWeight = 1_000_000
 // Validate checks every promise that the types of this package make. The
 // control plane calls it before it hands a snapshot over, so that the data plane
 // need not check anything again. It returns the first fault, with the path to
-// it.
-func (s *Snapshot) Validate() error {
-	clusters := make(map[string]struct{}, len(s.Clusters))
-	last := ""
-	for i, c := range s.Clusters {
-		if c == nil {
-			return fmt.Errorf("cluster %d is nil", i)
-		}
-		if c.Name == "" || c.Name <= last && i > 0 {
-			return fmt.Errorf("cluster %q: names must be set, unique and sorted", c.Name)
-		}
-		last = c.Name
-		if err := c.validate(); err != nil {
-			return fmt.Errorf("cluster %q: %w", c.Name, err)
-		}
-		clusters[c.Name] = struct{}{}
-	}
-	last = ""
-	for i, k := range s.Sockets {
-		if k == nil {
-			return fmt.Errorf("socket %d is nil", i)
-		}
-		if k.Name == "" || k.Name <= last && i > 0 {
-			return fmt.Errorf("socket %q: names must be set, unique and sorted", k.Name)
-		}
-		last = k.Name
-		if err := k.validate(clusters); err != nil {
-			return fmt.Errorf("socket %q: %w", k.Name, err)
-		}
-	}
-	return nil
-}
+// it. See [Validator] for one snapshot after the other.
+func (s *Snapshot) Validate() error { return new(Validator).Validate(s) }
 
-func (k *Socket) validate(clusters map[string]struct{}) error {
+func (k *Socket) validate(c *check, old *Socket) error {
 	switch {
 	case !k.Addr.IsValid():
 		return errors.New("no address")
@@ -73,14 +43,14 @@ func (k *Socket) validate(clusters map[string]struct{}) error {
 		if (l.TLS != nil) != (k.Protocol == ProtocolHTTPS) {
 			return fmt.Errorf("listener %q: TLS must be set when, and only when, the socket speaks HTTPS", l.Name)
 		}
-		if err := l.validate(clusters); err != nil {
+		if err := l.validate(c, old.listener(l.Name)); err != nil {
 			return fmt.Errorf("listener %q: %w", l.Name, err)
 		}
 	}
 	return nil
 }
 
-func (l *Listener) validate(clusters map[string]struct{}) error {
+func (l *Listener) validate(c *check, was *Listener) error {
 	if !validHost(l.Hostname) {
 		return fmt.Errorf("hostname %q is malformed", l.Hostname)
 	}
@@ -91,6 +61,10 @@ func (l *Listener) validate(clusters map[string]struct{}) error {
 			}
 		}
 	}
+	var old trail[Route]
+	if was != nil && was.Hostname == l.Hostname { // a route's hosts are within the listener's
+		old = follow(was.Routes, routeName)
+	}
 	last := ""
 	for i, r := range l.Routes {
 		if r == nil {
@@ -100,14 +74,22 @@ func (l *Listener) validate(clusters map[string]struct{}) error {
 			return fmt.Errorf("route %q: names must be set, unique and sorted", r.Name)
 		}
 		last = r.Name
-		if err := r.validate(l.Hostname, clusters); err != nil {
-			return fmt.Errorf("route %q: %w", r.Name, err)
+		_, kept := old.find(r)
+		if !kept {
+			if err := r.validate(l.Hostname); err != nil {
+				return fmt.Errorf("route %q: %w", r.Name, err)
+			}
+		}
+		if !kept || c.lost {
+			if err := r.refer(c); err != nil {
+				return fmt.Errorf("route %q: %w", r.Name, err)
+			}
 		}
 	}
 	return nil
 }
 
-func (r *Route) validate(listener string, clusters map[string]struct{}) error {
+func (r *Route) validate(listener string) error {
 	if len(r.Hostnames) == 0 {
 		return errors.New("no hostname")
 	}
@@ -133,14 +115,14 @@ func (r *Route) validate(listener string, clusters map[string]struct{}) error {
 			return fmt.Errorf("rule %d: indexes must be unique and sorted", x.Index)
 		}
 		last = x.Index
-		if err := x.validate(clusters); err != nil {
+		if err := x.validate(); err != nil {
 			return fmt.Errorf("rule %d: %w", x.Index, err)
 		}
 	}
 	return nil
 }
 
-func (r *Rule) validate(clusters map[string]struct{}) error {
+func (r *Rule) validate() error {
 	if len(r.Matches) == 0 {
 		return errors.New("no match")
 	}
@@ -160,7 +142,7 @@ func (r *Rule) validate(clusters map[string]struct{}) error {
 		if b == nil {
 			return fmt.Errorf("backend %d is nil", i)
 		}
-		if err := b.validate(clusters); err != nil {
+		if err := b.validate(); err != nil {
 			return fmt.Errorf("backend %d: %w", i, err)
 		}
 	}
@@ -174,14 +156,12 @@ func (r *Rule) validate(clusters map[string]struct{}) error {
 	return nil
 }
 
-func (b *Backend) validate(clusters map[string]struct{}) error {
-	switch _, ok := clusters[b.Cluster]; {
+func (b *Backend) validate() error {
+	switch {
 	case b.Cluster == "" && b.Invalid == "":
 		return errors.New("neither a cluster nor a reason why there is none")
 	case b.Cluster != "" && b.Invalid != "":
 		return errors.New("a cluster and a reason why there is none")
-	case b.Cluster != "" && !ok:
-		return fmt.Errorf("cluster %q is not in the snapshot", b.Cluster)
 	case b.Weight > maxWeight:
 		return fmt.Errorf("weight %d is above %d", b.Weight, maxWeight)
 	}
