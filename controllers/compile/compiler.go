@@ -57,7 +57,7 @@ type keptCertificate struct {
 
 // Compile compiles the input.
 func (c *Compiler) Compile(in Input) (*ir.Snapshot, *Report) {
-	in = in.normalised()
+	in = in.normalised(&c.last)
 	c.runs++
 	ch := c.changes(&in)
 	read := reader{in: &in, grants: c.grants, slices: c.slices, policies: c.byService}
@@ -74,8 +74,8 @@ func (c *Compiler) Compile(in Input) (*ir.Snapshot, *Report) {
 
 // changes finds what differs from the last input, and brings the indexes up to
 // date.
-func (c *Compiler) changes(in *Input) changes {
-	ch := make(changes)
+func (c *Compiler) changes(in *Input) *changes {
+	ch := new(changes)
 	if c.runs == 1 {
 		c.slices = make(map[types.NamespacedName][]*discoveryv1.EndpointSlice)
 		c.certs = make(map[types.NamespacedName]*keptCertificate)
@@ -175,10 +175,10 @@ func (c *Compiler) certificate(s *corev1.Secret) *certificate {
 
 // compileGateways compiles classes and Gateways, all of them when one changed:
 // they are few, and conflicts are between them.
-func (c *Compiler) compileGateways(r reader, ch changes) {
+func (c *Compiler) compileGateways(r reader, ch *changes) {
 	assigned := r.in.Options.Addresses.assign(c.ours(r.in), r.in.Assigned)
 	changed := c.all || !maps.Equal(assigned, c.assigned) || ch.has(c.gatewayDeps)
-	for d := range ch {
+	for d := range ch.all {
 		changed = changed || d.kind == depClass || d.kind == depGateway || d.kind == depRivals
 	}
 	if !changed {
@@ -266,7 +266,7 @@ func (c *Compiler) forgetCertificates(in *Input) {
 }
 
 // compileRoutes compiles the routes that changed, or whose dependencies did.
-func (c *Compiler) compileRoutes(r reader, ch changes) {
+func (c *Compiler) compileRoutes(r reader, ch *changes) {
 	old := c.routes
 	c.routes = make([]*routeState, 0, len(r.in.HTTPRoutes))
 	for _, hr := range r.in.HTTPRoutes {
@@ -303,18 +303,24 @@ func (c *Compiler) attach() map[*listener][]*ir.Route {
 
 // compileClusters compiles the clusters that served routes use, as far as their
 // Services or endpoints changed.
-func (c *Compiler) compileClusters(r reader, ch changes) {
+func (c *Compiler) compileClusters(r reader, ch *changes) {
 	reorder := false
 	for _, st := range c.routes {
 		if !slices.ContainsFunc(st.attachments, func(a attachment) bool { return a.listener.served }) {
 			continue
 		}
-		for _, k := range st.clusters {
-			cs := c.clusters[k]
-			if cs == nil {
-				cs = &clusterState{}
-				c.clusters[k] = cs
-				reorder = true
+		if st.states == nil {
+			st.states = make([]*clusterState, len(st.clusters))
+		}
+		for i, k := range st.clusters {
+			cs := st.states[i]
+			if cs == nil || cs.used+1 < c.runs { // it was dropped meanwhile
+				if cs = c.clusters[k]; cs == nil {
+					cs = &clusterState{}
+					c.clusters[k] = cs
+					reorder = true
+				}
+				st.states[i] = cs
 			}
 			cs.used = c.runs
 		}
@@ -343,9 +349,9 @@ func (c *Compiler) compileClusters(r reader, ch changes) {
 
 // compilePolicies tells what became of the policies, all of them when one changed:
 // they are few. Without a class of ours nothing is said of them.
-func (c *Compiler) compilePolicies(r reader, ch changes) {
+func (c *Compiler) compilePolicies(r reader, ch *changes) {
 	changed := c.policies == nil || c.all || ch.has(c.policies.deps)
-	for d := range ch {
+	for d := range ch.all {
 		changed = changed || d.kind == depPolicies || d.kind == depClass
 	}
 	if !changed {

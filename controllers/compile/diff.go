@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"slices"
+
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
@@ -28,19 +30,39 @@ type dep struct {
 }
 
 // changes is what differs between two inputs.
-type changes map[dep]struct{}
+type changes struct {
+	all map[dep]struct{}
+	few []dep // all, while they are few
+}
 
-func (c changes) add(kind depKind, namespace, name string) {
-	c[dep{kind, namespace, name}] = struct{}{}
+// fewChanges is how many are compared one by one: every kept result asks, and
+// mostly little has changed.
+const fewChanges = 4
+
+func (c *changes) add(kind depKind, namespace, name string) {
+	if c.all == nil {
+		c.all = make(map[dep]struct{})
+	}
+	d := dep{kind, namespace, name}
+	if _, have := c.all[d]; have {
+		return
+	}
+	c.all[d] = struct{}{}
+	if len(c.few) < fewChanges {
+		c.few = append(c.few, d)
+	}
 }
 
 // has tells whether one of deps changed.
-func (c changes) has(deps []dep) bool {
-	if len(c) == 0 {
+func (c *changes) has(deps []dep) bool {
+	if len(c.all) == 0 {
 		return false
 	}
+	if len(c.all) <= fewChanges {
+		return slices.ContainsFunc(c.few, func(d dep) bool { return slices.Contains(deps, d) })
+	}
 	for _, d := range deps {
-		if _, ok := c[d]; ok {
+		if _, ok := c.all[d]; ok {
 			return true
 		}
 	}
@@ -98,7 +120,7 @@ func diff[T object](old, cur []T, same func(a, b T) bool, changed func(was, is T
 }
 
 // diffInto notes every object that differs as one that results may depend on.
-func diffInto[T object](ch changes, kind depKind, old, cur []T, same func(a, b T) bool) (any bool) {
+func diffInto[T object](ch *changes, kind depKind, old, cur []T, same func(a, b T) bool) (any bool) {
 	var none T
 	diff(old, cur, same, func(was, is T) {
 		any = true

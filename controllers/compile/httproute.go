@@ -25,7 +25,8 @@ type routeState struct {
 	deps        []dep
 	report      *RouteReport // nil when no parent is ours
 	attachments []attachment
-	clusters    []clusterKey // that the attached rules use
+	clusters    []clusterKey    // that the attached rules use
+	states      []*clusterState // of clusters, as they were found last
 	problems    []Problem
 }
 

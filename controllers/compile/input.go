@@ -105,8 +105,11 @@ func compareNames(aNS, aName, bNS, bName string) int {
 }
 
 // sorted returns the list in order and without doubles; the list itself when it
-// is so already.
-func sorted[T object](list []T) []T {
+// is so already. last is one that was.
+func sorted[T object](list, last []T) []T {
+	if len(list) == len(last) && (len(list) == 0 || &list[0] == &last[0]) {
+		return list // nothing was written to it since
+	}
 	for i := 1; i < len(list); i++ {
 		if compareObjects(list[i-1], list[i]) >= 0 {
 			list = slices.Clone(list)
@@ -117,18 +120,19 @@ func sorted[T object](list []T) []T {
 	return list
 }
 
-// normalised returns the input with every list in order.
-func (in Input) normalised() Input {
-	in.Classes = sorted(in.Classes)
-	in.Gateways = sorted(in.Gateways)
-	in.HTTPRoutes = sorted(in.HTTPRoutes)
-	in.Grants = sorted(in.Grants)
-	in.Namespaces = sorted(in.Namespaces)
-	in.Services = sorted(in.Services)
-	in.EndpointSlices = sorted(in.EndpointSlices)
-	in.Secrets = sorted(in.Secrets)
-	in.ConfigMaps = sorted(in.ConfigMaps)
-	in.BackendPolicies = sorted(in.BackendPolicies)
+// normalised returns the input with every list in order. last is the result for
+// the last input.
+func (in Input) normalised(last *Input) Input {
+	in.Classes = sorted(in.Classes, last.Classes)
+	in.Gateways = sorted(in.Gateways, last.Gateways)
+	in.HTTPRoutes = sorted(in.HTTPRoutes, last.HTTPRoutes)
+	in.Grants = sorted(in.Grants, last.Grants)
+	in.Namespaces = sorted(in.Namespaces, last.Namespaces)
+	in.Services = sorted(in.Services, last.Services)
+	in.EndpointSlices = sorted(in.EndpointSlices, last.EndpointSlices)
+	in.Secrets = sorted(in.Secrets, last.Secrets)
+	in.ConfigMaps = sorted(in.ConfigMaps, last.ConfigMaps)
+	in.BackendPolicies = sorted(in.BackendPolicies, last.BackendPolicies)
 	if in.Options.ControllerName == "" {
 		in.Options.ControllerName = ControllerName
 	}
