@@ -84,6 +84,7 @@ func (m *Manager) Clusters() []*Cluster {
 func (m *Manager) Update(clusters []*ir.Cluster) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	changed := false
 	for _, want := range clusters {
 		c := m.clusters[want.Name]
 		switch {
@@ -94,6 +95,10 @@ func (m *Manager) Update(clusters []*ir.Cluster) {
 			continue
 		}
 		m.replace(c, want)
+		changed = true
+	}
+	if changed {
+		m.resolver.watch(m.names())
 	}
 }
 
@@ -103,6 +108,9 @@ func (m *Manager) Update(clusters []*ir.Cluster) {
 func (m *Manager) Retire(keep []*ir.Cluster) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if len(m.clusters) == len(keep) {
+		return // Update has made all of them
+	}
 	named := make(map[string]bool, len(keep))
 	for _, k := range keep {
 		named[k.Name] = true
@@ -217,7 +225,6 @@ func (m *Manager) replace(c *Cluster, want *ir.Cluster) {
 			m.opts.Loops[i].Post(sh.serve)
 		}
 	}
-	m.resolver.watch(m.names())
 }
 
 // names returns the endpoint addresses of all clusters that need resolving.
