@@ -88,12 +88,17 @@ type outcome struct {
 	err    error
 }
 
+// rest is the least time between two turns that are taken into the plan: each is
+// compared with all objects, and in a storm there are many.
+const rest = 50 * time.Millisecond
+
 // Run writes until ctx ends, and until the writes that are under way have ended.
 // It checks everything first.
 func (k *Kube) Run(ctx context.Context) {
 	p := planner{progress: make(map[subjectKey]*progress), now: k.o.Now}
 	outcomes := make(chan outcome, k.o.Writers)
 	busy := 0
+	var taken time.Time // when a turn was
 	again := time.NewTimer(0)
 	defer again.Stop()
 	for {
@@ -123,10 +128,18 @@ func (k *Kube) Run(ctx context.Context) {
 		if t == nil || busy == k.o.Writers {
 			continue
 		}
+		var wait time.Duration
 		if p.turn != t {
-			p.take(t, k.subjects(t))
+			now := k.o.Now()
+			if wait = taken.Add(rest).Sub(now); wait <= 0 {
+				p.take(t, k.subjects(t))
+				wait, taken = 0, now
+			}
 		}
-		jobs, wait := p.next(k.o.Writers - busy)
+		jobs, due := p.next(k.o.Writers - busy)
+		if wait == 0 || due > 0 && due < wait {
+			wait = due
+		}
 		for _, j := range jobs {
 			busy++
 			go func() { outcomes <- k.do(ctx, j) }()
