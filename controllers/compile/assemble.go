@@ -80,6 +80,7 @@ func (c *Compiler) assemble(attached map[*listener][]*ir.Route) {
 		next.Sockets = append(next.Sockets, c.keptSocket(s))
 	}
 	slices.SortFunc(next.Sockets, func(a, b *ir.Socket) int { return strings.Compare(a.Name, b.Name) })
+	next.Clusters = slices.Grow(next.Clusters, len(c.clusterOrder))
 	for _, cs := range c.clusterOrder {
 		next.Clusters = append(next.Clusters, cs.cluster)
 	}

@@ -293,11 +293,17 @@ func (c *Compiler) compileRoutes(r reader, ch *changes) {
 // attach gathers the routes of each listener; they come out sorted.
 func (c *Compiler) attach() map[*listener][]*ir.Route {
 	attached := make(map[*listener][]*ir.Route)
+	for l, was := range c.listeners {
+		if len(was.Routes) > 0 { // mostly as many as before
+			attached[l] = make([]*ir.Route, 0, len(was.Routes)+1)
+		}
+	}
 	for _, st := range c.routes {
 		for _, a := range st.attachments {
 			attached[a.listener] = append(attached[a.listener], a.route)
 		}
 	}
+	maps.DeleteFunc(attached, func(_ *listener, l []*ir.Route) bool { return len(l) == 0 })
 	return attached
 }
 
@@ -390,6 +396,7 @@ func (c *Compiler) report(attached map[*listener][]*ir.Route) *Report {
 		rep.Problems = append(rep.Problems, g.problems...)
 	}
 	rep.Problems = append(rep.Problems, c.strays...)
+	rep.Routes = slices.Grow(rep.Routes, len(c.routes))
 	for _, st := range c.routes {
 		if st.report != nil {
 			rep.Routes = append(rep.Routes, st.report)

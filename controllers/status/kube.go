@@ -132,7 +132,7 @@ func (k *Kube) Run(ctx context.Context) {
 		if p.turn != t {
 			now := k.o.Now()
 			if wait = taken.Add(rest).Sub(now); wait <= 0 {
-				p.take(t, k.subjects(t))
+				p.take(t, k.subjects(t, p.subjects))
 				wait, taken = 0, now
 			}
 		}

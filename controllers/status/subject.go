@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -36,9 +37,10 @@ type subjectKey struct {
 	types.NamespacedName
 }
 
-// subjects returns all that the turn has something to say about.
-func (k *Kube) subjects(t *turn) []subject {
-	out := make([]subject, 0, len(t.report.Classes)+2*len(t.report.Gateways)+len(t.report.Routes))
+// subjects returns all that the turn has something to say about, in the place of
+// those of an earlier one.
+func (k *Kube) subjects(t *turn, old []subject) []subject {
+	out := slices.Grow(old[:0], len(t.report.Classes)+2*len(t.report.Gateways)+len(t.report.Routes))
 	out = k.classes(out, t)
 	out = k.gateways(out, t)
 	out = k.httpRoutes(out, t)
