@@ -1,0 +1,194 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// attachedResult is what attaching many routes at once came to.
+type attachedResult struct {
+	Routes        int     `json:"routes"`
+	CreateMS      float64 `json:"create_ms"`
+	SettleMS      float64 `json:"settle_ms"` // from the last create's answer to the last status
+	GatewayWrites int     `json:"gateway_writes"`
+	RouteWrites   int     `json:"route_writes"`
+
+	DeleteMS       float64 `json:"delete_ms"`
+	TeardownMS     float64 `json:"teardown_ms"` // from the delete's answer to a count of 0
+	TeardownWrites int     `json:"teardown_writes"`
+}
+
+// mostGatewayWrites bounds the writes of a Gateway to which 1,000 routes attach,
+// and from which they go.
+const mostGatewayWrites = 20
+
+func (r attachedResult) problems() []string {
+	var out []string
+	if r.GatewayWrites > mostGatewayWrites {
+		out = append(out, fmt.Sprintf("%d writes of the Gateway while routes attached, %d at most are good", r.GatewayWrites, mostGatewayWrites))
+	}
+	if r.TeardownWrites > mostGatewayWrites {
+		out = append(out, fmt.Sprintf("%d writes while routes were deleted, %d at most are good", r.TeardownWrites, mostGatewayWrites))
+	}
+	if r.RouteWrites != r.Routes {
+		out = append(out, fmt.Sprintf("%d writes of %d routes, want one each", r.RouteWrites, r.Routes))
+	}
+	return out
+}
+
+// runAttached has n routes attach as fast as the API server takes them, and go
+// again.
+func (l *lab) runAttached(ctx context.Context, n int) (r attachedResult, err error) {
+	const ns = "attached"
+	r.Routes = n
+	if err := l.furnish(ctx, ns); err != nil {
+		return r, err
+	}
+	w, err := l.witness(ctx, ns)
+	if err != nil {
+		return r, err
+	}
+	defer w.stop()
+	began := time.Now()
+	if err := l.createRoutes(ctx, ns, n); err != nil {
+		return r, err
+	}
+	created := time.Now()
+	settled, err := w.settled(ctx, n, n)
+	if err != nil {
+		return r, err
+	}
+	r.CreateMS, r.SettleMS = ms(created.Sub(began)), ms(settled.Sub(created))
+	if err := sleep(ctx, 2*time.Second); err != nil { // a further write would be one too many
+		return r, err
+	}
+	all, err := l.writes(began)
+	if err != nil {
+		return r, err
+	}
+	r.GatewayWrites, r.RouteWrites = count(all, "gateways"), count(all, "httproutes")
+
+	began = time.Now()
+	if err := l.DeleteAllOf(ctx, new(gatewayv1.HTTPRoute), client.InNamespace(ns)); err != nil {
+		return r, err
+	}
+	deleted := time.Now()
+	if settled, err = w.settled(ctx, 0, n); err != nil {
+		return r, err
+	}
+	r.DeleteMS, r.TeardownMS = ms(deleted.Sub(began)), ms(settled.Sub(deleted))
+	if err := sleep(ctx, 2*time.Second); err != nil {
+		return r, err
+	}
+	if all, err = l.writes(began); err != nil {
+		return r, err
+	}
+	r.TeardownWrites = len(all)
+	return r, l.remove(ctx, ns)
+}
+
+// shared is the Service of the routes that have none of their own.
+const shared = "shared"
+
+// furnish makes a namespace with a Service of the first backend.
+func (l *lab) furnish(ctx context.Context, ns string) error {
+	a := l.backends[0]
+	for _, o := range []client.Object{newNamespace(ns), newService(ns, shared), newSlice(ns, shared, a.port(), a.host())} {
+		if err := l.Create(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// createRoutes makes n routes to the shared Service, several at once.
+func (l *lab) createRoutes(ctx context.Context, ns string, n int) error {
+	return each(ctx, n, func(i int) error {
+		return l.Create(ctx, newRoute(ns, fmt.Sprintf("%s-%d", ns, i), shared))
+	})
+}
+
+// witness sees the status of the Gateway and of the routes in one namespace. It
+// is told of each version, so it asks nothing.
+type witness struct {
+	l        *lab
+	gateways watch.Interface
+	routes   watch.Interface
+	count    int
+	said     map[string]bool // routes that are accepted
+}
+
+func (l *lab) witness(ctx context.Context, ns string) (*witness, error) {
+	w := &witness{l: l, count: -1, said: make(map[string]bool)}
+	var err error
+	if w.gateways, err = l.Watch(ctx, new(gatewayv1.GatewayList), client.InNamespace(home)); err != nil {
+		return nil, err
+	}
+	if w.routes, err = l.Watch(ctx, new(gatewayv1.HTTPRouteList), client.InNamespace(ns)); err != nil {
+		w.gateways.Stop()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *witness) stop() {
+	w.gateways.Stop()
+	w.routes.Stop()
+}
+
+// settled returns when the Gateway counted n routes and so many routes, whether
+// they still are or not, had said that they are accepted.
+func (w *witness) settled(ctx context.Context, n, accepted int) (time.Time, error) {
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	for {
+		var e watch.Event
+		var open bool
+		select {
+		case e, open = <-w.gateways.ResultChan():
+		case e, open = <-w.routes.ResultChan():
+		case <-ctx.Done():
+			return time.Time{}, context.Cause(ctx)
+		case <-limit.C:
+			return time.Time{}, fmt.Errorf("the Gateway counts %d routes, want %d; %d routes are accepted, want %d", w.count, n, len(w.said), accepted)
+		}
+		if !open {
+			return time.Time{}, fmt.Errorf("the API server ended a watch")
+		}
+		switch o := e.Object.(type) {
+		case *gatewayv1.Gateway:
+			w.count = attachedRoutes(o)
+		case *gatewayv1.HTTPRoute:
+			if isAccepted(o) {
+				w.said[o.Name] = true
+			}
+		}
+		if w.count == n && len(w.said) >= accepted {
+			return time.Now(), nil
+		}
+	}
+}
+
+// isAccepted tells whether the route's only parent has accepted its last
+// generation and resolved its references.
+func isAccepted(r *gatewayv1.HTTPRoute) bool {
+	if len(r.Status.Parents) != 1 {
+		return false
+	}
+	good := 0
+	for _, c := range r.Status.Parents[0].Conditions {
+		if c.Status == "True" && c.ObservedGeneration == r.Generation {
+			good++
+		}
+	}
+	return good == 2 // Accepted and ResolvedRefs
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
