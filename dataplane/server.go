@@ -163,11 +163,14 @@ func (s *Server) Apply(snap *ir.Snapshot) ir.ApplyResult {
 		sock.update(spec)
 	}
 	s.table = table
+	last := s.current.Load().snapshot
 	s.publish(snap)
 	failed := s.open(snap)
 	s.closeOthers(snap)
 	s.clusters.Retire(snap.Clusters)
-	s.retainRoutes(snap)
+	if routesLeft(last, snap) {
+		s.retainRoutes(snap)
+	}
 	return ir.ApplyResult{Sockets: failed}
 }
 
@@ -234,6 +237,39 @@ func (s *Server) closeOthers(snap *ir.Snapshot) {
 		sock.close()
 		delete(s.sockets, name)
 	}
+}
+
+// routesLeft tells whether a route of last may not be in next.
+func routesLeft(last, next *ir.Snapshot) bool {
+	now := make(map[string][]*ir.Route)
+	for _, k := range next.Sockets {
+		for _, l := range k.Listeners {
+			now[l.Name] = l.Routes
+		}
+	}
+	for _, k := range last.Sockets {
+		for _, l := range k.Listeners {
+			if !namesAll(now[l.Name], l.Routes) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// namesAll tells whether now has a route of the name of each in was. Both are
+// sorted.
+func namesAll(now, was []*ir.Route) bool {
+	for _, r := range was {
+		for len(now) > 0 && now[0] != r && now[0].Name < r.Name {
+			now = now[1:]
+		}
+		if len(now) == 0 || now[0] != r && now[0].Name != r.Name {
+			return false
+		}
+		now = now[1:]
+	}
+	return true
 }
 
 func (s *Server) retainRoutes(snap *ir.Snapshot) {

@@ -21,11 +21,12 @@ func (s *Snapshot) Hash() string { return new(Hasher).Hash(s) }
 type Hasher struct {
 	routes   map[string]*partSums[Route] // by the listener's name
 	clusters partSums[Cluster]
+	buf      []byte // to be written over
 }
 
 // Hash returns the hash of the snapshot.
 func (h *Hasher) Hash(s *Snapshot) string {
-	w := digest{h: sha256.New(), buf: make([]byte, 0, 2*digestBuffer)}
+	w := digest{h: sha256.New(), buf: h.buf[:0]}
 	last := h.routes
 	h.routes = make(map[string]*partSums[Route], len(last))
 	w.count(len(s.Sockets))
@@ -45,7 +46,10 @@ func (h *Hasher) Hash(s *Snapshot) string {
 		}
 	}
 	w.parts(h.clusters.of(s.Clusters, clusterName, (*digest).cluster))
-	return hex.EncodeToString(w.sum(hashBytes))
+	name := hex.EncodeToString(w.sum(hashBytes))
+	h.buf = w.buf
+	clear(h.buf[:cap(h.buf)]) // keys were in it
+	return name
 }
 
 func routeName(r *Route) string     { return r.Name }

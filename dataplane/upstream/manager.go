@@ -84,7 +84,7 @@ func (m *Manager) Clusters() []*Cluster {
 func (m *Manager) Update(clusters []*ir.Cluster) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	changed := false
+	names := false // one may have come or gone
 	for _, want := range clusters {
 		c := m.clusters[want.Name]
 		switch {
@@ -94,10 +94,10 @@ func (m *Manager) Update(clusters []*ir.Cluster) {
 		case c.state.Load().ir == want:
 			continue
 		}
+		names = names || needsNames(c.state.Load().ir) || needsNames(want)
 		m.replace(c, want)
-		changed = true
 	}
-	if changed {
+	if names {
 		m.resolver.watch(m.names())
 	}
 }
@@ -225,6 +225,11 @@ func (m *Manager) replace(c *Cluster, want *ir.Cluster) {
 			m.opts.Loops[i].Post(sh.serve)
 		}
 	}
+}
+
+// needsNames tells whether an endpoint must be resolved.
+func needsNames(c *ir.Cluster) bool {
+	return slices.ContainsFunc(c.Endpoints, func(e ir.Endpoint) bool { return !e.AddrPort.IsValid() })
 }
 
 // names returns the endpoint addresses of all clusters that need resolving.
