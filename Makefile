@@ -77,7 +77,9 @@ verify: $(CRDGEN) ## Check formatting, modules, what is generated, and the rules
 .PHONY: envtest
 envtest: ## Test the controller on a real API server; the first run builds it.
 	cd test/cluster && go run . build envtest
-	@{ go test -C test/cluster -count=1 -json ./...; go test -C test/envtest -count=1 -json ./...; } | go run ./test/report
+	@{ status=0; \
+	   for module in cluster envtest scale; do go test -C test/$$module -count=1 -json ./... || status=1; done; \
+	   exit $$status; } | go run ./test/report
 
 .PHONY: conformance
 conformance: ## Run the Gateway API's conformance suite on a real node. Needs root, for network namespaces.
@@ -86,6 +88,12 @@ conformance: ## Run the Gateway API's conformance suite on a real node. Needs ro
 .PHONY: image
 image: ## Make the container images in bin/image, for amd64, arm64 and armv7.
 	cd test/image && go run . -version "$(VERSION)"
+
+# About 7 minutes; leave the machine alone meanwhile.
+.PHONY: scale
+scale: ## Measure thousands of routes on a real API server; the first run builds it.
+	cd test/cluster && go run . build envtest
+	cd test/scale && go run .
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (1m), one after the other.

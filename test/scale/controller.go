@@ -199,12 +199,14 @@ func (c *controller) stop() error {
 	}
 	select {
 	case err := <-c.ended:
-		c.ended <- nil
+		c.ended <- err
 		if err != nil {
 			return fmt.Errorf("the controller did not end well: %w: see %s", err, c.log)
 		}
 		return nil
 	case <-time.After(time.Minute):
-		return errors.Join(errors.New("the controller did not end by itself"), c.command.Process.Kill())
+		err := c.command.Process.Kill()
+		c.ended <- <-c.ended
+		return errors.Join(fmt.Errorf("the controller did not end by itself: see %s", c.log), err)
 	}
 }

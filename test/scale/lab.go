@@ -79,7 +79,7 @@ func newLab(ctx context.Context, dir string, say io.Writer) (l *lab, err error) 
 		}
 	}
 	l.logf("starting an API server")
-	if err := l.startAPIServer(ctx); err != nil {
+	if err := l.startAPIServer(ctx, repository); err != nil {
 		return l, err
 	}
 	if err := l.installController(ctx, repository); err != nil {
@@ -123,9 +123,9 @@ rules:
 - level: None
 `
 
-// startAPIServer starts an API server with the CRDs of the Gateway API, on the
-// loopback. It is the machine's own: any number of them may run.
-func (l *lab) startAPIServer(ctx context.Context) error {
+// startAPIServer starts an API server with the CRDs of the Gateway API and ours, on
+// the loopback. It is the machine's own: any number of them may run.
+func (l *lab) startAPIServer(ctx context.Context, repository string) error {
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
 		cache, err := binaries.OpenDefault(ctx)
@@ -147,8 +147,11 @@ func (l *lab) startAPIServer(ctx context.Context) error {
 	}
 	// A machine under load is slow to start and to end it.
 	l.env = &envtest.Environment{
-		BinaryAssetsDirectory:    assets,
-		CRDDirectoryPaths:        []string{filepath.Join(strings.TrimSpace(string(api)), "config", "crd", "standard")},
+		BinaryAssetsDirectory: assets,
+		CRDDirectoryPaths: []string{
+			filepath.Join(strings.TrimSpace(string(api)), "config", "crd", "standard"),
+			filepath.Join(repository, "config", "crd"),
+		},
 		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: 3 * time.Minute, ControlPlaneStopTimeout: 3 * time.Minute,
 	}

@@ -43,7 +43,7 @@ func main() {
 	flag.DurationVar(&o.idle, "idle", time.Minute, "how long nothing happens")
 	flag.DurationVar(&o.churn, "churn", 20*time.Second, "how long endpoints change, at each rate")
 	flag.StringVar(&o.only, "only", "", "comma-separated: "+strings.Join(scenarios, ", ")+"; default: all")
-	flag.StringVar(&o.out, "out", "../bench/results", "directory of scale.json and scale.md; empty writes none")
+	flag.StringVar(&o.out, "out", "", "directory of scale.json and scale.md; default: ../bench/results, if all scenarios ran")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	failed, err := run(ctx, o)
@@ -62,6 +62,8 @@ func run(ctx context.Context, o options) (failed int, err error) {
 	wanted := scenarios
 	if o.only != "" {
 		wanted = strings.Split(o.only, ",")
+	} else if o.out == "" {
+		o.out = filepath.Join("..", "bench", "results")
 	}
 	for _, name := range wanted {
 		if !slices.Contains(scenarios, name) {
