@@ -182,13 +182,11 @@ func isAccepted(r *gatewayv1.HTTPRoute) bool {
 	if len(r.Status.Parents) != 1 {
 		return false
 	}
-	good := 0
+	holds := make(map[string]bool)
 	for _, c := range r.Status.Parents[0].Conditions {
-		if c.Status == "True" && c.ObservedGeneration == r.Generation {
-			good++
-		}
+		holds[c.Type] = c.Status == "True" && c.ObservedGeneration == r.Generation
 	}
-	return good == 2 // Accepted and ResolvedRefs
+	return holds[string(gatewayv1.RouteConditionAccepted)] && holds[string(gatewayv1.RouteConditionResolvedRefs)]
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
