@@ -38,6 +38,7 @@ type controllerFlags struct {
 	services       bool
 	elect          bool
 	namespace      string
+	leaseName      string
 	lease          time.Duration
 }
 
@@ -71,6 +72,7 @@ While the API server is out of reach, what was served last is served on.`,
 	fs.BoolVar(&f.elect, "leader-elect", true, "choose one replica that writes the status; without it this process writes")
 	fs.StringVar(&f.namespace, "leader-election-namespace", "", "namespace of the Lease; default: that of the pod")
 	fs.BoolVar(&f.exit, "exit-after-handover", false, "drain and end when a new process has taken the sockets over; else wait for SIGTERM, ready to serve again if the new one is lost")
+	fs.StringVar(&f.leaseName, "leader-election-name", "headgate-leader", "name of the Lease, by which the replicas of one installation find each other")
 	fs.DurationVar(&f.lease, "leader-election-lease", 15*time.Second, "how long a leader that falls silent is waited for")
 	return cmd
 }
@@ -200,6 +202,9 @@ func (f *controllerFlags) election() (controllers.Election, error) {
 	if !f.elect {
 		return controllers.Election{}, nil
 	}
+	if f.leaseName == "" {
+		return controllers.Election{}, errors.New("--leader-election-name: name the Lease, or use --leader-elect=false")
+	}
 	if f.namespace == "" {
 		const file = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 		text, err := os.ReadFile(file)
@@ -213,7 +218,7 @@ func (f *controllerFlags) election() (controllers.Election, error) {
 		return controllers.Election{}, fmt.Errorf("this host has no name: %w", err)
 	}
 	return controllers.Election{
-		Namespace: f.namespace, Name: "headgate-leader", Lease: f.lease,
+		Namespace: f.namespace, Name: f.leaseName, Lease: f.lease,
 		// A host may run two of us, and a pid comes back.
 		Identity: fmt.Sprintf("%s_%d_%x", host, os.Getpid(), time.Now().UnixNano()),
 	}, nil

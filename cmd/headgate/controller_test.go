@@ -108,7 +108,18 @@ func TestControllerElection(t *testing.T) {
 	if err := f.command().ParseFlags([]string{"--leader-election-namespace", "ns"}); err != nil {
 		t.Fatal(err)
 	}
-	if e, err := f.election(); err != nil || e.Namespace != "ns" || e.Identity == "" {
+	if e, err := f.election(); err != nil || e.Namespace != "ns" || e.Name != "headgate-leader" || e.Identity == "" {
 		t.Errorf("election %+v, error %v", e, err)
+	}
+	f = controllerFlags{}
+	if err := f.command().ParseFlags([]string{"--leader-election-namespace", "ns", "--leader-election-name", "second"}); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := f.election(); err != nil || e.Name != "second" {
+		t.Errorf("election %+v, error %v", e, err)
+	}
+	f.leaseName = ""
+	if _, err := f.election(); err == nil || !strings.Contains(err.Error(), "--leader-election-name") {
+		t.Errorf("an election without a name: error %v", err)
 	}
 }

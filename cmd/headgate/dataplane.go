@@ -33,6 +33,7 @@ type dataPlaneFlags struct {
 	adminSocket string
 	handoverDir string
 	exit        bool // when a new process serves
+	metrics     string
 	workers     int
 	pin         bool
 	placement   string
@@ -51,6 +52,7 @@ func (f *dataPlaneFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.admin, "admin-address", "127.0.0.1:9901", "address of /healthz, /readyz, /metrics and /debug; empty for none")
 	fs.StringVar(&f.adminSocket, "admin-socket", "", "Unix socket of the same pages, for `headgate probe`; empty for none")
 	fs.StringVar(&f.handoverDir, "handover-dir", "", "directory in which this process takes the listening sockets over from the one before and hands them to the next, such as /run/headgate; empty for no hand-over")
+	fs.StringVar(&f.metrics, "metrics-address", "", "address of /metrics alone, for a network that must not reach the rest, such as :9902; empty for none")
 	fs.IntVar(&f.workers, "workers", 0, "event loops; 0 means one per usable CPU")
 	fs.BoolVar(&f.pin, "pin", false, "pin each loop to a CPU")
 	fs.StringVar(&f.placement, "placement", "round-robin", "how connections come to loops: round-robin, least-loaded or reuse-port")
@@ -86,6 +88,7 @@ type process struct {
 	server   *dataplane.Server
 	access   *accesslog.Log
 	admin    *adminServer       // nil without one
+	scrape   *metricsServer     // nil without one
 	handover *handover.Handover // nil without one
 	exit     bool
 	drain    time.Duration
@@ -150,6 +153,11 @@ func (f *dataPlaneFlags) start(ctx context.Context, ready func() error, control 
 		return nil, err
 	}
 	p.reopenOnHangup()
+	if f.metrics != "" {
+		if p.scrape, err = startMetrics(f.metrics, m.Registry(), log); err != nil {
+			return nil, err
+		}
+	}
 	if f.admin == "" && f.adminSocket == "" {
 		return p, nil
 	}
@@ -183,6 +191,12 @@ func (p *process) stop() error {
 	p.draining.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), p.drain)
 	defer cancel()
+	if p.scrape != nil {
+		// At once: the next process wants the address.
+		if err := p.scrape.close(ctx); err != nil {
+			p.log.Warn("closing the metrics server", zap.Error(err))
+		}
+	}
 	p.log.Info("draining", zap.Int64("connections", p.server.Connections()), zap.Duration("period", p.drain))
 	p.server.Drain(p.leave(ctx))
 	err := p.server.Shutdown(ctx)

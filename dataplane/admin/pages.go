@@ -31,6 +31,10 @@ func newPages(o Options) http.Handler {
 		MaxRequestsInFlight: 3,
 		Timeout:             10 * time.Second,
 	})
+	if o.MetricsOnly {
+		p.mux.Handle("/metrics", metrics)
+		return p.mux
+	}
 	endpoints := []endpoint{
 		{"/healthz", "is the process alive?", p.health},
 		{"/readyz", "does it serve? 503 and why, when not", p.ready},

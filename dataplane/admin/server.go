@@ -38,6 +38,9 @@ type Loop struct {
 type Options struct {
 	DataPlane DataPlane
 	Metrics   prometheus.Gatherer
+	// MetricsOnly leaves everything out but the metrics, for an address that
+	// others can reach. DataPlane may be nil then.
+	MetricsOnly bool
 	// Version is shown on the index page.
 	Version string
 	// Logger gets the HTTP server's complaints; may be nil.
@@ -59,7 +62,7 @@ type Server struct {
 // New returns a server that does not listen yet.
 func New(o Options) (*Server, error) {
 	switch {
-	case o.DataPlane == nil:
+	case o.DataPlane == nil && !o.MetricsOnly:
 		return nil, errors.New("admin: no data plane")
 	case o.Metrics == nil:
 		return nil, errors.New("admin: no metrics")

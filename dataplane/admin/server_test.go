@@ -32,11 +32,17 @@ func (f *fake) Loops() []Loop          { return f.loops }
 // serve starts a server on addr and returns its base URL.
 func serve(t *testing.T, dp DataPlane) string {
 	t.Helper()
+	return serveWith(t, Options{DataPlane: dp, Version: "v1<2>"})
+}
+
+func serveWith(t *testing.T, o Options) string {
+	t.Helper()
 	registry := prometheus.NewRegistry()
 	up := prometheus.NewGauge(prometheus.GaugeOpts{Name: "test_up", Help: "Always 1."})
 	up.Set(1)
 	registry.MustRegister(up)
-	s, err := New(Options{DataPlane: dp, Metrics: registry, Version: "v1<2>"})
+	o.Metrics = registry
+	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +63,20 @@ func serve(t *testing.T, dp DataPlane) string {
 		}
 	})
 	return "http://" + ln.Addr().String()
+}
+
+// On an address that others can reach there are the metrics and nothing else.
+func TestMetricsOnly(t *testing.T) {
+	url := serveWith(t, Options{MetricsOnly: true})
+	for path, want := range map[string]int{
+		"/metrics": 200, "/": 404, "/healthz": 404, "/readyz": 404, "/debug/snapshot": 404, "/debug/loops": 404,
+		"/debug/pprof/": 404, "/debug/pprof/cmdline": 404, "/debug/pprof/heap": 404, "/metrics/../debug/loops": 404,
+	} {
+		resp, body := call(t, http.MethodGet, url+path, nil)
+		if resp.StatusCode != want || want == 200 && !strings.Contains(body, "test_up 1") {
+			t.Errorf("%s: %d, want %d: %s", path, resp.StatusCode, want, body)
+		}
+	}
 }
 
 // call makes a request, which edit may change, and returns the answer with its body.
