@@ -18,6 +18,7 @@ RACE     ?= ./controllers ./controllers/holdoff ./controllers/source/... ./datap
 # checkout belongs to another user.
 BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
 LINT  := bin/golangci-lint
+HELM  := bin/helm
 # Writes the copying of our types and their CRDs; the directories are its last words.
 CRDGEN   := bin/controller-gen
 GENERATE := $(CRDGEN) object crd:crdVersions=v1 paths=./api/...
@@ -56,9 +57,28 @@ $(LINT): test/tools/go.mod test/tools/go.sum
 $(CRDGEN): test/tools/crds/go.mod test/tools/crds/go.sum
 	cd test/tools/crds && $(BUILD) -o $(CURDIR)/$@ sigs.k8s.io/controller-tools/cmd/controller-gen
 
+# As Helm's own Makefile links it: without this it takes itself for a client of
+# Kubernetes 1.20.
+HELMVERSION = $(shell cd test/tools/helm && go list -m -f '{{.Version}}' helm.sh/helm/v3)
+HELMLINK    = -X helm.sh/helm/v3/internal/version.version=$(HELMVERSION) \
+  $(foreach p,pkg/chartutil pkg/lint/rules,-X helm.sh/helm/v3/$(p).k8sVersionMajor=1 -X helm.sh/helm/v3/$(p).k8sVersionMinor=36)
+
+$(HELM): test/tools/helm/go.mod test/tools/helm/go.sum
+	@echo "building Helm from source: about 3 minutes on 2 cores the first time"
+	@cd test/tools/helm && $(BUILD) -v -ldflags "-s -w $(HELMLINK)" -o $(CURDIR)/$@ helm.sh/helm/v3/cmd/helm 2>&1 | \
+	  awk '/[ :]/ { print; next } ++n % 200 == 0 { print "  " n " packages"; fflush() }'
+
+# The version of the chart must be a semantic one; images are tagged with VERSION.
+.PHONY: chart
+chart: $(HELM) ## Check the Helm chart and package it in bin/chart.
+	go test -C test/chart -count=1 -run '^Test(Golden|Lint|Refusals|Config|CRDs)$$' .
+	rm -rf bin/chart
+	$(HELM) package charts/headgate --destination bin/chart --version "$$(charts/version.sh "$(VERSION)")" --app-version "$(VERSION)"
+
 .PHONY: generate
-generate: $(CRDGEN) ## Write what is generated from the types in api: CRDs and copying.
+generate: $(CRDGEN) ## Write what is generated: copying and CRDs from api, what the chart repeats, docs/values.md.
 	$(GENERATE) output:crd:dir=config/crd
+	go run ./test/chartfiles
 
 .PHONY: verify
 verify: $(CRDGEN) ## Check formatting, modules, what is generated, and the rules of the house.
@@ -70,15 +90,16 @@ verify: $(CRDGEN) ## Check formatting, modules, what is generated, and the rules
 	  $(GENERATE) output:crd:dir="$$dir/crd" output:object:dir="$$dir/object"; \
 	  if ! { diff -r -x kustomization.yaml config/crd "$$dir/crd" && diff api/v1alpha1/zz_generated.deepcopy.go "$$dir/object/zz_generated.deepcopy.go"; }; then \
 	    echo "not as generated from api; run make generate"; exit 1; fi
+	go run ./test/chartfiles -check
 	go test -count=1 ./test/arch
 
 # The first run builds a Kubernetes node from source (about 12 minutes on 2 cores)
 # and keeps it in ~/.cache/headgate-test.
 .PHONY: envtest
-envtest: ## Test the controller on a real API server; the first run builds it.
+envtest: $(HELM) ## Test the controller and the chart on a real API server; the first run builds it.
 	cd test/cluster && go run . build envtest
 	@{ status=0; \
-	   for module in cluster envtest scale; do go test -C test/$$module -count=1 -json ./... || status=1; done; \
+	   for module in cluster envtest scale chart; do go test -C test/$$module -count=1 -json ./... || status=1; done; \
 	   exit $$status; } | go run ./test/report
 
 .PHONY: conformance
