@@ -48,7 +48,7 @@ type client struct {
 
 	parser   http1.RequestParser
 	timer    reactor.Timer
-	progress time.Time // when the body, or a tunnel, last made progress
+	progress time.Time // when the body, or a tunnel, last made progress; before, when it was accepted
 	buffered int       // outbound bytes when waitReader was armed
 	requests uint32    // served so far
 	drained  uint32    // bytes of an unwanted body that were read
@@ -78,10 +78,12 @@ func (s *socket) accept(l *reactor.Loop, conn *reactor.Conn) reactor.Handler {
 	s.srv.connections.Add(1)
 	if s.secure.Load() {
 		c.tls = s.tls.NewSession((*tlsCarrier)(c))
+		c.progress = l.Now()
 		c.arm(waitHandshake, s.srv.opts.Timeouts.Handshake)
 	} else {
 		c.ready = true
 		c.arm(waitRequest, s.srv.idleTimeout())
+		w.accepted(l.Now())
 	}
 	return c
 }

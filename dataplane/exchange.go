@@ -45,7 +45,9 @@ type exchange struct {
 	stales       uint8
 	status       int
 	err          *message.RequestError
+	shed         time.Duration // when the client should come again that was shed
 
+	sample       sample
 	requestTimer reactor.Timer
 	tryTimer     reactor.Timer
 
@@ -76,7 +78,7 @@ func (ex *exchange) reset() {
 	ex.pending = ex.pending[:0]
 	ex.bytesIn, ex.bytesOut = 0, 0
 	ex.host, ex.logPath, ex.requestID, ex.upstreamAddr = nil, nil, nil, ""
-	ex.connects, ex.stales, ex.status, ex.err = 0, 0, 0, nil
+	ex.connects, ex.stales, ex.status, ex.err, ex.shed = 0, 0, 0, nil, 0
 	ex.sending, ex.requestDone, ex.answered, ex.tunnel, ex.responseEnd, ex.bodySent, ex.timed = false, false, false, false, false, false, false
 }
 
@@ -85,6 +87,7 @@ func (ex *exchange) reset() {
 func (ex *exchange) begin(c *client) {
 	ex.client = c
 	ex.started = ex.worker.loop.Now()
+	ex.worker.arrive(&ex.sample)
 	r := &ex.request
 	r.Secure = c.tls != nil
 	ex.logPath = r.Path
@@ -172,6 +175,7 @@ func (ex *exchange) proxy() {
 	if t.Request != nil && *t.Request > 0 {
 		ex.worker.loop.Schedule(&ex.requestTimer, *t.Request)
 	}
+	ex.worker.matched(&ex.sample)
 	ex.open(false)
 }
 
@@ -181,11 +185,11 @@ func (ex *exchange) open(fresh bool) {
 		ex.worker.loop.Schedule(&ex.tryTimer, *t)
 	}
 	ex.sending = false
-	try := upstream.Try{Fresh: fresh, Untimed: ex.timed, Again: ex.connects+ex.stales > 0}
-	try.Key, try.Keyed = ex.hashKey()
-	ex.stream.Open(ex.backend.cluster.Shard(ex.worker.index), try)
-	if ex.stream.Active() && !ex.sending && ex.client.bodyOpen && ex.request.HasBody() {
-		// Held: the client is slowed down, not buffered.
+	ex.stream.Open(ex.backend.cluster.Shard(ex.worker.index), ex.try(fresh))
+	if ex.stream.Held() {
+		ex.hold()
+	} else if ex.stream.Active() && !ex.sending && ex.client.bodyOpen && ex.request.HasBody() {
+		// Not connected yet: the client is slowed down, not buffered.
 		ex.client.pause(pauseUpstream)
 	}
 }
@@ -201,6 +205,7 @@ func (ex *exchange) OnReady() {
 		ex.pending = ex.pending[:0]
 	}
 	if ex.requestDone {
+		ex.client.unpause(pauseUpstream)
 		ex.stream.SendEnd(&ex.trailers)
 		return
 	}
@@ -221,6 +226,10 @@ func (ex *exchange) requestData(p []byte) {
 	ex.bytesIn += int64(len(p))
 	ex.progressed()
 	if !ex.sending {
+		if !ex.stream.Keep(len(p)) {
+			ex.stream.Shed()
+			return
+		}
 		ex.pending = append(ex.pending, p...)
 		ex.client.pause(pauseUpstream)
 		return
@@ -268,10 +277,12 @@ func (ex *exchange) OnHead() {
 		ex.fail(errUnasked)
 		return
 	}
+	ex.worker.writing(&ex.sample)
 	ex.backend.filters.Response(r)
 	ex.action.filters.Response(r)
 	ex.answered, ex.status = true, r.Status
 	c.writeHead(r, &ex.request)
+	ex.worker.wrote(&ex.sample)
 	if r.Status == 101 {
 		ex.tunnel, c.tunnel = true, true
 		ex.requestDone = false
@@ -293,7 +304,9 @@ func (ex *exchange) switches(r *message.Response) bool {
 func (ex *exchange) OnData(p []byte) {
 	ex.bytesOut += int64(len(p))
 	ex.progressed()
+	ex.worker.writing(&ex.sample)
 	ex.client.writeData(p)
+	ex.worker.wrote(&ex.sample)
 	ex.throttle()
 }
 
@@ -318,7 +331,10 @@ func (ex *exchange) OnEnd(trailers *message.Headers) {
 		ex.halfClosed()
 		return
 	}
+	ex.worker.writing(&ex.sample)
 	ex.client.writeEnd(trailers)
+	ex.worker.wrote(&ex.sample)
+	ex.worker.answered(&ex.sample, ex.stream.Placed())
 	ex.finish()
 }
 
@@ -349,6 +365,7 @@ func (ex *exchange) OnFail(f upstream.Failure) {
 	if ex.again(f) {
 		return
 	}
+	ex.shed = f.RetryAfter
 	if f.Err.Reason != upstream.ReasonNoEndpoints || ex.err == nil {
 		ex.err = f.Err
 	}
@@ -363,7 +380,7 @@ func (ex *exchange) again(f upstream.Failure) bool {
 		return false
 	}
 	cluster := ex.backend.cluster
-	unreached := f.Unsent && f.Err.Status == 502 && ex.connects+1 < maxConnectTries && cluster.Stats().Endpoints > 1
+	unreached := f.Unsent && f.Err.Status == 502 && ex.connects+1 < maxConnectTries && cluster.Endpoints() > 1
 	stale := f.Stale && ex.stales < maxStaleTries && (f.Unsent || ex.request.Idempotent() && !ex.request.HasBody())
 	if !unreached && !stale || !cluster.Retry(ex.worker.index) {
 		return false

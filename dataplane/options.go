@@ -24,6 +24,9 @@ type Options struct {
 	Limits http1.Limits
 	// Pool fills in what the clusters of a snapshot leave at zero.
 	Pool ir.Pool
+	// Adaptive and Pressure do the same.
+	Adaptive ir.AdaptiveTimeout
+	Pressure ir.Pressure
 	// Timeouts bound what a client may keep the server waiting for.
 	Timeouts Timeouts
 	// MaxRequests is how many requests one connection may carry; default no
@@ -77,6 +80,9 @@ type Timeouts struct {
 func (o *Options) validate() error {
 	if o.Metrics == nil || o.Logger == nil || o.Now == nil {
 		return errors.New("dataplane: Metrics, Logger and Now are required")
+	}
+	if err := errors.Join(o.Adaptive.Validate(), o.Pressure.Validate()); err != nil {
+		return fmt.Errorf("dataplane: %w", err)
 	}
 	for _, d := range []struct {
 		name  string

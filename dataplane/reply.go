@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/dataplane/message"
-	"github.com/headgate/headgate/dataplane/upstream"
 )
 
 // Answers that the gateway gives itself. The texts of errors from the gateway's
@@ -22,9 +21,6 @@ var (
 	errUnasked        = &message.RequestError{Origin: message.Upstream, Status: 502, Reason: "unasked_upgrade", Err: errors.New("the upstream switched protocols without being asked")}
 	errClientGone     = &message.RequestError{Origin: message.Client, Status: 499, Reason: "client_gone", Err: errors.New("the client went away")}
 )
-
-// retryAfter is what a client is told that was shed, in seconds.
-const retryAfter = "1"
 
 // fail answers the request with an error, or, when a part of the answer went
 // out, makes the client see that it is not complete.
@@ -48,8 +44,8 @@ func (ex *exchange) fail(err error) {
 		return
 	}
 	ex.reply(re.Status, localText(re), func(r *message.Response) {
-		if re.Status == http.StatusServiceUnavailable && (re.Reason == upstream.ReasonPoolFull || re.Reason == upstream.ReasonPoolTimeout) {
-			r.Headers.Add("Retry-After", retryAfter)
+		if after := ex.retryAfter(); after != "" {
+			r.Headers.Add("Retry-After", after)
 		}
 	})
 }

@@ -79,8 +79,9 @@ func New(o Options) (*Server, error) {
 		loops = append(loops, w)
 	}
 	s.clusters = upstream.NewManager(upstream.Options{
-		Loops: loops, Pool: o.Pool, Limits: o.Limits, Metrics: o.Metrics,
-		OnResolveError: s.unresolved, OnEndpoint: s.endpointChanged, Now: o.Now,
+		Loops: loops, Pool: o.Pool, Adaptive: o.Adaptive, Pressure: o.Pressure,
+		Limits: o.Limits, Metrics: o.Metrics, Now: o.Now, CPU: s.cpuCapacity,
+		OnResolveError: s.unresolved, OnEndpoint: s.endpointChanged,
 	})
 	s.current.Store(&generation{snapshot: &ir.Snapshot{}})
 	s.tls.Rotate(o.Now())

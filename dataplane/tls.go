@@ -41,6 +41,7 @@ func (t *tlsCarrier) Handshaken(err error) {
 		return
 	}
 	c.ready = true
+	c.worker.accepted(c.progress)
 	c.unpause(pauseHandshake)
 	c.arm(waitRequest, c.worker.srv.idleTimeout())
 	c.readPlain()

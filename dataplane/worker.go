@@ -39,6 +39,8 @@ type worker struct {
 	out     [][]byte
 	dirty   []*client // TLS connections with plaintext to seal at the end of the event
 	random  *rand.ChaCha8
+
+	pipeline pipeline
 }
 
 func newWorker(srv *Server, loop *reactor.Loop) *worker {

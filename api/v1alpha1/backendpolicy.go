@@ -74,7 +74,7 @@ type Pool struct {
 	Size *int32 `json:"size,omitempty"`
 
 	// Waiting is the most requests that wait for a place, 0 to 1000000; one more
-	// is answered 503. Default: --pool-waiting, else as many as size.
+	// is answered 503. Default: --pool-waiting, else size, at least 100.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 1000000",message="must be between 0 and 1000000"
 	Waiting *int32 `json:"waiting,omitempty"`

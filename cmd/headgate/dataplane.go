@@ -43,9 +43,13 @@ type dataPlaneFlags struct {
 	limits      http1.Limits
 	timeouts    dataplane.Timeouts
 	pool        ir.Pool
+	pressure    ir.Pressure
 	maxRequests uint32
-	logLevel    string
-	logFormat   string
+
+	adaptive        string
+	adaptiveTimeout ir.AdaptiveTimeout
+	logLevel        string
+	logFormat       string
 }
 
 func (f *dataPlaneFlags) add(fs *pflag.FlagSet) {
@@ -76,8 +80,13 @@ func (f *dataPlaneFlags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.pool.ConnectTimeout, "connect-timeout", 5*time.Second, "for a connection to an upstream")
 	fs.DurationVar(&f.pool.ResponseTimeout, "response-timeout", 60*time.Second, "from the written request to the head of the response; negative for none")
 	fs.IntVar(&f.pool.Size, "pool-size", 1024, "requests that are under way at one cluster at once")
-	fs.IntVar(&f.pool.Waiting, "pool-waiting", 0, "requests that wait for a place in a cluster's pool; 0 means as many as pool-size")
-	fs.DurationVar(&f.pool.WaitTimeout, "pool-wait-timeout", 5*time.Second, "how long they wait before they are answered 503")
+	fs.Float64Var(&f.pressure.Theta, "pressure-theta", 0.85, "utilisation of a cluster's pool from which on its last places are paced; 1 never paces")
+	fs.IntVar(&f.pressure.Held, "pool-waiting", 0, "requests that are held for want of a place in a cluster's pool; 0 means as many as the pool's size, but at least 100")
+	fs.Int64Var(&f.pressure.HeldBytes, "held-bytes", 16<<20, "memory that they may take, in bytes")
+	fs.DurationVar(&f.pressure.HoldTime, "pool-wait-timeout", 5*time.Second, "how long they are held before they are answered 503")
+	fs.StringVar(&f.adaptive, "adaptive-timeout", "enforce", "deadline by what a cluster usually takes to answer: enforce, observe or off")
+	fs.DurationVar(&f.adaptiveTimeout.Min, "adaptive-min", 5*time.Second, "the least adaptive deadline")
+	fs.DurationVar(&f.adaptiveTimeout.Max, "adaptive-max", 0, "the greatest adaptive deadline; 0 means the response timeout")
 	fs.DurationVar(&f.pool.IdleTimeout, "upstream-idle-timeout", 60*time.Second, "how long an unused upstream connection is kept")
 }
 
@@ -113,6 +122,9 @@ func (f *dataPlaneFlags) start(ctx context.Context, ready func() error, control 
 	if err != nil {
 		return nil, err
 	}
+	if f.adaptiveTimeout.Mode, err = parseAdaptiveMode(f.adaptive); err != nil {
+		return nil, err
+	}
 	switch {
 	case f.workers < 0:
 		return nil, fmt.Errorf("--workers %d: use a positive number, or 0 for one per CPU", f.workers)
@@ -129,7 +141,7 @@ func (f *dataPlaneFlags) start(ctx context.Context, ready func() error, control 
 	if p.access, err = openAccessLog(f.accessLog, f.workers); err != nil {
 		return nil, err
 	}
-	o := metrics.Options{Loops: f.workers, Version: version, Reactor: p.loopStats, Accepts: p.accepts, AccessLog: p.accessCounts}
+	o := metrics.Options{Loops: f.workers, Version: version, Reactor: p.loopStats, Accepts: p.accepts, AccessLog: p.accessCounts, Stages: p.stageStats}
 	if f.handoverDir != "" {
 		o.Handover = p.handoverStats
 	}
@@ -143,7 +155,7 @@ func (f *dataPlaneFlags) start(ctx context.Context, ready func() error, control 
 	}
 	p.server, err = dataplane.New(dataplane.Options{
 		Reactor: reactor.Options{Workers: f.workers, Pin: f.pin, Placement: placement, Share: f.handoverDir != ""},
-		Limits:  f.limits, Pool: f.pool, Timeouts: f.timeouts, MaxRequests: f.maxRequests,
+		Limits:  f.limits, Pool: f.pool, Adaptive: f.adaptiveTimeout, Pressure: f.pressure, Timeouts: f.timeouts, MaxRequests: f.maxRequests,
 		TrustedProxies: trusted, Predecessor: before, Metrics: m, AccessLog: p.access, Logger: log, Now: time.Now,
 	})
 	if err != nil {
@@ -161,7 +173,9 @@ func (f *dataPlaneFlags) start(ctx context.Context, ready func() error, control 
 	if f.admin == "" && f.adminSocket == "" {
 		return p, nil
 	}
-	pages, err := admin.New(admin.Options{DataPlane: p, Metrics: m.Registry(), Version: version, Logger: log})
+	pages, err := admin.New(admin.Options{
+		DataPlane: p, Metrics: m.Registry(), Clusters: p.clusters, Stages: p.stages, Version: version, Logger: log,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -298,6 +312,15 @@ func parsePlacement(name string) (reactor.Placement, error) {
 		}
 	}
 	return 0, fmt.Errorf("--placement %q: use %s, %s or %s", name, reactor.RoundRobin, reactor.LeastLoaded, reactor.ReusePort)
+}
+
+func parseAdaptiveMode(name string) (ir.AdaptiveMode, error) {
+	for _, m := range []ir.AdaptiveMode{ir.AdaptiveEnforce, ir.AdaptiveObserve, ir.AdaptiveOff} {
+		if m.String() == name {
+			return m, nil
+		}
+	}
+	return 0, fmt.Errorf("--adaptive-timeout %q: use enforce, observe or off", name)
 }
 
 func parsePrefixes(flag string, list []string) ([]netip.Prefix, error) {

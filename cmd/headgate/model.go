@@ -141,6 +141,15 @@ func (f *modelFlags) take(m *measured, given func(string) bool) {
 	if m.Cluster != "" && !given("upstream") {
 		f.upstream = time.Duration(m.Upstream * 1e9)
 	}
+	for _, cv := range []struct {
+		flag string
+		seen float64
+		to   *float64
+	}{{"arrival-cv", m.ArrivalCV, &f.arrivalCV}, {"service-cv", m.ServiceCV, &f.serviceCV}, {"upstream-cv", m.UpstreamCV, &f.upstreamCV}} {
+		if cv.seen > 0 && !given(cv.flag) {
+			*cv.to = cv.seen
+		}
+	}
 }
 
 // pipeline returns the stages, and their names.

@@ -269,6 +269,18 @@ func TestModelAdmin(t *testing.T) {
 			t.Errorf("plan %+v", p)
 		}
 	})
+	t.Run("the CVs", func(t *testing.T) {
+		cvs := `headgate_stage_arrival_cv{stage="S2"} 9
+headgate_stage_arrival_cv{stage="loop"} 1.18
+headgate_stage_service_cv{stage="loop"} 0.5
+headgate_stage_service_cv{stage="S4"} 1.74
+`
+		url := scrapes(t, before+cvs, after+cvs)
+		p := modelJSON(t, "--admin", url, "--interval", "1ms", "--service-cv", "3")
+		if a, b := p.Stages[0], p.Stages[1]; a.ArrivalCV != 1.18 || a.ServiceCV != 3 || b.ArrivalCV != 1.18 || b.ServiceCV != 1.74 {
+			t.Errorf("stages %+v; a flag wins, the rest is measured", p.Stages)
+		}
+	})
 	t.Run("text", func(t *testing.T) {
 		out, err := model(t, "--admin", strings.TrimPrefix(scrapes(t, before, after), "http://"), "--interval", "1ms")
 		if err != nil || !strings.Contains(out, "a worker's time per request 40us,\ndefault/orders:80 answers in 20ms") {

@@ -23,10 +23,14 @@ type measured struct {
 	ClusterLambda float64 `json:"clusterLambda,omitempty"` // its answers per second
 	Upstream      float64 `json:"upstream,omitempty"`      // its mean time to answer, in seconds
 	Pool          int     `json:"pool,omitempty"`
+	// CVs of the stages, 0 where they are not known.
+	ArrivalCV  float64 `json:"arrivalCV,omitempty"`
+	ServiceCV  float64 `json:"serviceCV,omitempty"`
+	UpstreamCV float64 `json:"upstreamCV,omitempty"`
 }
 
 // samples are the values of one scrape, by name and then by the value of the
-// label loop or cluster, "" where there is neither.
+// label loop, cluster or stage, "" where there is neither.
 type samples map[string]map[string]float64
 
 // The metrics that a plan needs.
@@ -36,6 +40,8 @@ const (
 	metricPool      = "headgate_upstream_pool_size"
 	metricUpstreamN = "headgate_upstream_response_seconds_count"
 	metricUpstreamS = "headgate_upstream_response_seconds_sum"
+	metricArrivalCV = "headgate_stage_arrival_cv"
+	metricServiceCV = "headgate_stage_service_cv"
 )
 
 // maxScrape bounds what is read of a scrape.
@@ -87,7 +93,7 @@ func scrape(ctx context.Context, client *http.Client, url string) (samples, erro
 
 // parseSamples reads Prometheus' text format, as far as a plan needs it.
 func parseSamples(r io.Reader) (samples, error) {
-	wanted := []string{metricRequests, metricBusy, metricPool, metricUpstreamN, metricUpstreamS}
+	wanted := []string{metricRequests, metricBusy, metricPool, metricUpstreamN, metricUpstreamS, metricArrivalCV, metricServiceCV}
 	s := make(samples)
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
@@ -165,5 +171,7 @@ func compare(before, after samples, elapsed time.Duration, cluster string) (*mea
 			m.Upstream = sum / n
 		}
 	}
+	// What a request costs a loop, and how long it keeps its place in a pool.
+	m.ArrivalCV, m.ServiceCV, m.UpstreamCV = after[metricArrivalCV]["loop"], after[metricServiceCV]["loop"], after[metricServiceCV]["S4"]
 	return m, nil
 }

@@ -99,11 +99,11 @@ func applyPolicy(p *v1alpha1.BackendPolicy, c *ir.Cluster) {
 			c.Pool.Size = int(*pool.Size)
 		}
 		if pool.Waiting != nil {
-			if c.Pool.Waiting = int(*pool.Waiting); c.Pool.Waiting == 0 {
-				c.Pool.Waiting = -1
+			if c.Pressure.Held = int(*pool.Waiting); c.Pressure.Held == 0 {
+				c.Pressure.Held = -1
 			}
 		}
-		c.Pool.WaitTimeout = pool.WaitTimeout.Value()
+		c.Pressure.HoldTime = pool.WaitTimeout.Value()
 		c.Pool.ConnectTimeout = pool.ConnectTimeout.Value()
 		if t := pool.ResponseTimeout; t != nil {
 			if c.Pool.ResponseTimeout = t.Value(); c.Pool.ResponseTimeout == 0 {

@@ -41,6 +41,8 @@ func newPages(o Options) http.Handler {
 		{"/metrics", "metrics in Prometheus' text format", metrics.ServeHTTP},
 		{"/debug/snapshot", "what is served, as JSON, without secrets", p.snapshot},
 		{"/debug/loops", "the event loops' counters, as JSON", p.loops},
+		{"/debug/clusters", "the upstreams: pool, pressure and adaptive timeout, as JSON", p.clusters},
+		{"/debug/stages", "the pipeline's stages as measured, beside the model, as JSON", p.stages},
 		{"/debug/pprof/", "profiles of the Go runtime", pprof.Index},
 	}
 	for _, e := range endpoints {
@@ -115,11 +117,31 @@ func (p *pages) loops(w http.ResponseWriter, _ *http.Request) {
 	for i, l := range loops {
 		views[i] = view{l.Index, l.Conns, l.Busy.Seconds(), l.Events, l.Wakeups, l.Panics}
 	}
+	writeJSON(w, views)
+}
+
+func (p *pages) clusters(w http.ResponseWriter, _ *http.Request) {
+	list := []Cluster{}
+	if p.Clusters != nil {
+		list = append(list, p.Clusters()...)
+	}
+	writeJSON(w, list)
+}
+
+func (p *pages) stages(w http.ResponseWriter, _ *http.Request) {
+	list := []Stage{}
+	if p.Stages != nil {
+		list = append(list, p.Stages()...)
+	}
+	writeJSON(w, list)
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	// An error is the client's going away.
-	_ = enc.Encode(views)
+	_ = enc.Encode(v)
 }
 
 func text(w http.ResponseWriter, line string) {

@@ -34,6 +34,52 @@ type Loop struct {
 	Panics  uint64
 }
 
+// Cluster is one upstream. Times are in seconds, rates per second; what is not
+// known is 0.
+type Cluster struct {
+	Name        string  `json:"name"`
+	State       string  `json:"state"` // calm, pacing, holding, shedding
+	Active      int64   `json:"active"`
+	Size        int     `json:"size"`
+	Utilisation float64 `json:"utilisation"`
+	Theta       float64 `json:"theta"`
+	Limit       int64   `json:"limit"`
+	Held        int64   `json:"held"`
+	HeldBytes   int64   `json:"heldBytes"`
+	MaxHeld     int     `json:"maxHeld"`
+	Service     float64 `json:"service"`  // mean time that a request keeps its place
+	Capacity    float64 `json:"capacity"` // Lambda_max
+	Pace        float64 `json:"pace"`     // Eq. 9
+	Endpoints   int     `json:"endpoints"`
+	Timeout     Timeout `json:"adaptiveTimeout"`
+}
+
+// Timeout is a cluster's adaptive timeout.
+type Timeout struct {
+	Mode     string  `json:"mode"` // enforce, observe, off
+	Estimate float64 `json:"estimate"`
+	Deadline float64 `json:"deadline"`
+	Answers  uint64  `json:"answers"`
+	Censored uint64  `json:"censored"`
+	Changes  uint64  `json:"changes"`
+}
+
+// Stage is one stage of the pipeline, over the last seconds. Times are in
+// seconds, rates per second.
+type Stage struct {
+	Name      string  `json:"name"`
+	Servers   int     `json:"servers,omitempty"`
+	Lambda    float64 `json:"lambda"`
+	Mu        float64 `json:"mu"`
+	Rho       float64 `json:"rho"`
+	ArrivalCV float64 `json:"arrivalCV"`
+	ServiceCV float64 `json:"serviceCV"`
+	Wait      float64 `json:"wait"`
+	Time      float64 `json:"time"`      // measured W
+	Predicted float64 `json:"predicted"` // W of the G/G/c model
+	Samples   uint64  `json:"samples"`
+}
+
 // Options configure a Server. DataPlane and Metrics are required.
 type Options struct {
 	DataPlane DataPlane
@@ -41,6 +87,10 @@ type Options struct {
 	// MetricsOnly leaves everything out but the metrics, for an address that
 	// others can reach. DataPlane may be nil then.
 	MetricsOnly bool
+	// Clusters and Stages return what is shown of the upstreams and of the
+	// pipeline; nil shows nothing.
+	Clusters func() []Cluster
+	Stages   func() []Stage
 	// Version is shown on the index page.
 	Version string
 	// Logger gets the HTTP server's complaints; may be nil.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -130,6 +131,8 @@ func TestPages(t *testing.T) {
 		"snapshot":             {ready + "/debug/snapshot", 200, "application/json", `"name": "shop/cart:80"`},
 		"no snapshot":          {starting + "/debug/snapshot", 503, "text/plain", "no snapshot was applied yet\n"},
 		"no loops":             {starting + "/debug/loops", 200, "application/json", "[]\n"},
+		"no clusters":          {ready + "/debug/clusters", 200, "application/json", "[]\n"},
+		"no stages":            {ready + "/debug/stages", 200, "application/json", "[]\n"},
 		"profiles":             {ready + "/debug/pprof/", 200, "text/html", "goroutine"},
 		"a profile":            {ready + "/debug/pprof/goroutine?debug=1", 200, "text/plain", "goroutine profile"},
 		"command line":         {ready + "/debug/pprof/cmdline", 200, "text/plain", "admin.test"},
@@ -159,6 +162,32 @@ func TestPages(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, loops); diff != "" {
 		t.Errorf("loops (-want +got):\n%s", diff)
+	}
+}
+
+func TestClustersAndStages(t *testing.T) {
+	p := newPages(Options{
+		DataPlane: &fake{}, Metrics: prometheus.NewRegistry(),
+		Clusters: func() []Cluster {
+			return []Cluster{{Name: "shop/cart:80", State: "holding", Active: 47, Size: 50, Utilisation: 0.94, Held: 3, Timeout: Timeout{Mode: "enforce", Deadline: 5}}}
+		},
+		Stages: func() []Stage { return []Stage{{Name: "S4", Servers: 50, Rho: 0.94, Time: 0.02}} },
+	})
+	for path, want := range map[string]map[string]any{
+		"/debug/clusters": {"name": "shop/cart:80", "state": "holding", "active": 47.0, "size": 50.0, "utilisation": 0.94, "held": 3.0},
+		"/debug/stages":   {"name": "S4", "servers": 50.0, "rho": 0.94, "time": 0.02},
+	} {
+		rec := httptest.NewRecorder()
+		p.ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
+		var got []map[string]any
+		if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil || len(got) != 1 {
+			t.Fatalf("%s: %v in %s", path, err, rec.Body)
+		}
+		for k, v := range want {
+			if got[0][k] != v {
+				t.Errorf("%s: %s is %v, want %v", path, k, got[0][k], v)
+			}
+		}
 	}
 }
 

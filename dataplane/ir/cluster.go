@@ -28,6 +28,10 @@ type Cluster struct {
 	SlowStart time.Duration
 	// Pool bounds the connections to the cluster.
 	Pool Pool
+	// Adaptive bounds the wait for an answer by what the cluster usually takes.
+	Adaptive AdaptiveTimeout
+	// Pressure says what happens to requests that the pool has no place for.
+	Pressure Pressure
 }
 
 // UpstreamProtocol is what a cluster's endpoints speak.
@@ -77,11 +81,6 @@ type Pool struct {
 	// Size is the most requests that are under way at the cluster at once, over
 	// all loops (n_pool of the paper's Eq. 8); 1 to 1,000,000, default 1,024.
 	Size int
-	// Waiting is the most requests that wait for a place in the pool, over all
-	// loops; default Size, negative is none. One more is answered 503.
-	Waiting int
-	// WaitTimeout is how long one waits at most; default 5 s.
-	WaitTimeout time.Duration
 	// ConnectTimeout bounds the connection's setup; default 5 s.
 	ConnectTimeout time.Duration
 	// ResponseTimeout bounds the time from the written request to the

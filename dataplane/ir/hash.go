@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"hash"
+	"math"
 	"slices"
 	"time"
 )
@@ -274,9 +275,20 @@ func (w *digest) cluster(c *Cluster) {
 	}
 	p := c.Pool
 	w.count(p.Size)
-	w.int(int64(p.Waiting))
-	for _, d := range []time.Duration{p.WaitTimeout, p.ConnectTimeout, p.ResponseTimeout, p.IdleTimeout, p.MaxAge} {
+	for _, d := range []time.Duration{p.ConnectTimeout, p.ResponseTimeout, p.IdleTimeout, p.MaxAge} {
 		w.int(int64(d))
 	}
 	w.health(c)
+	a := c.Adaptive
+	w.num(uint64(a.Mode))
+	w.num(math.Float64bits(a.Alpha))
+	w.num(math.Float64bits(a.Beta))
+	for _, d := range []time.Duration{a.Initial, a.Min, a.Max} {
+		w.int(int64(d))
+	}
+	w.num(math.Float64bits(c.Pressure.Theta))
+	w.flag(c.Pressure.Off)
+	w.int(int64(c.Pressure.Held))
+	w.int(c.Pressure.HeldBytes)
+	w.int(int64(c.Pressure.HoldTime))
 }

@@ -112,6 +112,8 @@ func walk(t *testing.T, v reflect.Value, path string, visit func(string, func(*i
 		leaf(func(v reflect.Value) { v.SetString(v.String() + "x") })
 	case reflect.Bool:
 		leaf(func(v reflect.Value) { v.SetBool(!v.Bool()) })
+	case reflect.Float64:
+		leaf(func(v reflect.Value) { v.SetFloat(v.Float() + 1) })
 	case reflect.Int, reflect.Int64:
 		leaf(func(v reflect.Value) { v.SetInt(v.Int() + 1) })
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32:

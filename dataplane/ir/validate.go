@@ -326,16 +326,19 @@ func (c *Cluster) validate() error {
 	}
 	p := c.Pool
 	switch {
-	case p.Size < 0 || p.Size > maxWeight || p.Waiting > maxWeight:
-		return errors.New("the pool's size or queue is out of range")
+	case p.Size < 0 || p.Size > maxWeight:
+		return fmt.Errorf("the pool's size %d must be between 1 and %d", p.Size, maxWeight)
 	case p.Warm < 0 || p.Warm > maxWarm:
 		return fmt.Errorf("%d warm connections: must be 0 to %d", p.Warm, maxWarm)
 	case c.SlowStart < 0:
 		return errors.New("the slow start is negative")
-	case p.WaitTimeout < 0 || p.ConnectTimeout < 0 || p.IdleTimeout < 0 || p.MaxAge < 0:
+	case p.ConnectTimeout < 0 || p.IdleTimeout < 0 || p.MaxAge < 0:
 		return errors.New("a timeout of the pool is negative")
 	}
-	return nil
+	if err := c.Adaptive.Validate(); err != nil {
+		return err
+	}
+	return c.Pressure.Validate()
 }
 
 func (e Endpoint) validate() error {

@@ -1,6 +1,7 @@
 package ir_test
 
 import (
+	"math"
 	"net/netip"
 	"strings"
 	"testing"
@@ -181,6 +182,25 @@ func TestValidate(t *testing.T) {
 		{"endpoint with a malformed name", func(s *ir.Snapshot) { s.Clusters[1].Endpoints[1].Address = "w_b:80" }, "name"},
 		{"endpoint that is too heavy", func(s *ir.Snapshot) { s.Clusters[1].Endpoints[0].Weight = 1_000_001 }, "weight"},
 		{"negative pool", func(s *ir.Snapshot) { s.Clusters[1].Pool.Size = -1 }, "pool"},
+		{"theta above 1", func(s *ir.Snapshot) { s.Clusters[1].Pressure.Theta = 85 }, "theta 85 must be above 0 and at most 1"},
+		{"theta that is no number", func(s *ir.Snapshot) { s.Clusters[1].Pressure.Theta = math.NaN() }, "theta NaN must be"},
+		{"too many held", func(s *ir.Snapshot) { s.Clusters[1].Pressure.Held = 1_000_001 }, "1000001 held requests"},
+		{"negative held bytes", func(s *ir.Snapshot) { s.Clusters[1].Pressure.HeldBytes = -1 }, "must not be negative"},
+		{"negative hold time", func(s *ir.Snapshot) { s.Clusters[1].Pressure.HoldTime = -1 }, "hold time -1ns must be between"},
+		{"hold time of hours", func(s *ir.Snapshot) { s.Clusters[1].Pressure.HoldTime = 2 * hour }, "hold time 2h0m0s must be between"},
+		{"unknown mode", func(s *ir.Snapshot) { s.Clusters[1].Adaptive.Mode = 3 }, "mode 3 is unknown"},
+		{"alpha of 1", func(s *ir.Snapshot) { s.Clusters[1].Adaptive.Alpha = 1 }, "alpha 1 must be between 0 and 1"},
+		{"alpha that is no number", func(s *ir.Snapshot) { s.Clusters[1].Adaptive.Alpha = math.NaN() }, "alpha NaN must be"},
+		{"beta of 1", func(s *ir.Snapshot) { s.Clusters[1].Adaptive.Beta = 1 }, "beta 1 must be above 1"},
+		{"beta of 101", func(s *ir.Snapshot) { s.Clusters[1].Adaptive.Beta = 101 }, "at most 100"},
+		{"negative deadline", func(s *ir.Snapshot) { s.Clusters[1].Adaptive.Min = -1 }, "must not be negative"},
+		{"deadline of hours", func(s *ir.Snapshot) { s.Clusters[1].Adaptive.Max = 2 * hour }, "at most 1h0m0s"},
+		{"min above max", func(s *ir.Snapshot) {
+			s.Clusters[1].Adaptive = ir.AdaptiveTimeout{Min: 2 * time.Second, Max: time.Second}
+		}, "min 2s is above max 1s"},
+		{"initial above max", func(s *ir.Snapshot) {
+			s.Clusters[1].Adaptive = ir.AdaptiveTimeout{Initial: 2 * time.Second, Max: time.Second}
+		}, "initial 2s is above max 1s"},
 		{"negative pool timeout", func(s *ir.Snapshot) { s.Clusters[1].Pool.IdleTimeout = -1 }, "timeout of the pool"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

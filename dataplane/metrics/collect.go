@@ -39,6 +39,9 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 			continue
 		}
 		s.cluster(c.name, c.loops, c.poolSize.Load(), c.ejected.Load())
+		if live := c.live.Load(); live != nil {
+			s.live(c.name, (*live)())
+		}
 	}
 	s.cluster(other, m.shared, sharedSize, sharedEjected)
 	s.perLoop()
@@ -50,6 +53,9 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	if m.opts.Handover != nil {
 		s.handover(m.opts.Handover())
+	}
+	if m.opts.Stages != nil {
+		s.stages(m.opts.Stages())
 	}
 	if m.opts.AccessLog != nil {
 		written, dropped := m.opts.AccessLog()
@@ -74,14 +80,10 @@ func (s scrape) gauge(f family, v float64, labels ...string) {
 
 // route sends the series of r: nothing before its first request.
 func (s scrape) route(r *Route) {
-	var n [len(buckets) + 1]float64
-	var nanos float64
+	var durations histogram
 	codes := make(map[string]float64)
 	for _, sh := range r.shards {
-		for i := range n {
-			n[i] += sh.durations[i].value()
-		}
-		nanos += sh.nanos.value()
+		durations.add(&sh.durations, &sh.nanos)
 		for i := range sh.codes {
 			sh.codes[i].each(func(code uint16, n float64) { codes[strconv.Itoa(int(code))] += n })
 		}
@@ -94,14 +96,35 @@ func (s scrape) route(r *Route) {
 	for code, v := range codes {
 		s.counter(requestsTotal, v, r.name, code)
 	}
+	s.histogram(requestDuration, &durations, r.name)
+}
+
+// histogram adds up the loops' counters of durations.
+type histogram struct {
+	n     [len(buckets) + 1]float64 // not cumulative
+	nanos float64
+}
+
+func (h *histogram) add(n *[len(buckets) + 1]counter, nanos *counter) {
+	for i := range n {
+		h.n[i] += n[i].value()
+	}
+	h.nanos += nanos.value()
+}
+
+// seen tells that there was a duration.
+func (h *histogram) seen() bool { return h.n != [len(buckets) + 1]float64{} }
+
+// histogram sends h.
+func (s scrape) histogram(f family, h *histogram, labels ...string) {
 	var total uint64
 	cumulative := make(map[float64]uint64, len(buckets))
 	for i, bound := range buckets {
-		total += uint64(n[i])
+		total += uint64(h.n[i])
 		cumulative[bound.Seconds()] = total
 	}
-	total += uint64(n[len(buckets)])
-	s.ch <- prometheus.MustNewConstHistogram(s.m.descs[requestDuration], total, nanos/1e9, cumulative, r.name)
+	total += uint64(h.n[len(buckets)])
+	s.ch <- prometheus.MustNewConstHistogram(s.m.descs[f], total, h.nanos/1e9, cumulative, labels...)
 }
 
 // addSeen adds v to the sum of key, unless it is zero.
@@ -114,12 +137,14 @@ func addSeen(sums map[string]float64, key string, v float64) {
 // cluster sends the series of one cluster; the shared one stays away until it
 // has a cluster.
 func (s scrape) cluster(name string, loops []*ClusterLoop, poolSize int64, ejected uint64) {
-	var active, idle, waiting, responses, nanos, connects, failures, retries, refused float64
+	var active, idle, held, responses, nanos, connects, failures, retries, refused float64
 	var expired [timeouts]float64
+	var shed [sheds]float64
+	var propagation histogram
 	for _, l := range loops {
 		active += l.active.level()
 		idle += l.idle.level()
-		waiting += l.waiting.level()
+		held += l.held.level()
 		responses += l.responses.value()
 		nanos += l.responseNanos.value()
 		connects += l.connects.value()
@@ -129,13 +154,17 @@ func (s scrape) cluster(name string, loops []*ClusterLoop, poolSize int64, eject
 		for k := range expired {
 			expired[k] += l.expired[k].value()
 		}
+		for k := range shed {
+			shed[k] += l.shed[k].value()
+		}
+		propagation.add(&l.propagation, &l.propagationNanos)
 	}
-	if name == other && poolSize == 0 && connects == 0 && failures == 0 && active == 0 && waiting == 0 {
+	if name == other && poolSize == 0 && connects == 0 && failures == 0 && active == 0 && held == 0 {
 		return
 	}
 	s.gauge(upstreamActive, active, name)
 	s.gauge(upstreamIdle, idle, name)
-	s.gauge(upstreamWaiting, waiting, name)
+	s.gauge(upstreamHeld, held, name)
 	s.gauge(upstreamPoolSize, float64(poolSize), name)
 	s.ch <- prometheus.MustNewConstSummary(s.m.descs[upstreamResponse], uint64(responses), nanos/1e9, nil, name)
 	s.counter(upstreamConnects, connects, name)
@@ -145,6 +174,39 @@ func (s scrape) cluster(name string, loops []*ClusterLoop, poolSize int64, eject
 	s.counter(upstreamEjections, float64(ejected), name)
 	for k := range timeouts {
 		s.counter(upstreamTimeouts, expired[k], name, k.String())
+	}
+	for k := range sheds {
+		s.counter(upstreamShed, shed[k], name, k.String())
+	}
+	if propagation.seen() {
+		s.histogram(backpressure, &propagation, name)
+	}
+}
+
+// live sends what a cluster computes.
+func (s scrape) live(name string, l ClusterLive) {
+	s.gauge(upstreamHeldBytes, float64(l.HeldBytes), name)
+	s.gauge(upstreamLimit, float64(l.Limit), name)
+	s.gauge(upstreamPressure, float64(l.State), name)
+	s.gauge(upstreamCapacity, l.Capacity, name)
+	s.gauge(upstreamRate, l.Rate, name)
+	if l.Timed {
+		s.gauge(upstreamDeadline, l.Deadline.Seconds(), name)
+		s.gauge(upstreamEstimate, l.Estimate.Seconds(), name)
+		s.counter(upstreamCensored, float64(l.Censored), name)
+	}
+}
+
+// stages sends what was measured of the pipeline.
+func (s scrape) stages(list []StageStats) {
+	for _, x := range list {
+		s.gauge(stageLambda, x.Lambda, x.Stage)
+		s.gauge(stageService, x.Service, x.Stage)
+		s.gauge(stageWait, x.Wait, x.Stage)
+		s.gauge(stagePredicted, x.Predicted, x.Stage)
+		s.gauge(stageRho, x.Rho, x.Stage)
+		s.gauge(stageArrivalCV, x.ArrivalCV, x.Stage)
+		s.gauge(stageServiceCV, x.ServiceCV, x.Stage)
 	}
 }
 

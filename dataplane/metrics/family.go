@@ -23,13 +23,23 @@ const (
 	requestsTotal
 	requestDuration
 	upstreamActive
-	upstreamWaiting
+	upstreamHeld
+	upstreamHeldBytes
 	upstreamIdle
 	upstreamPoolSize
+	upstreamLimit
+	upstreamPressure
+	upstreamCapacity
+	upstreamRate
+	upstreamShed
+	backpressure
 	upstreamResponse
 	upstreamConnects
 	upstreamConnectFailures
 	upstreamTimeouts
+	upstreamDeadline
+	upstreamEstimate
+	upstreamCensored
 	upstreamRetries
 	upstreamRetriesRefused
 	upstreamEjections
@@ -54,6 +64,13 @@ const (
 	handoverSockets
 	handoverResumed
 	handoverRefused
+	stageLambda
+	stageService
+	stageWait
+	stagePredicted
+	stageRho
+	stageArrivalCV
+	stageServiceCV
 	accessLogEntries
 	accessLogDropped
 )
@@ -72,13 +89,23 @@ var families = [...]Family{
 	requestDuration: {"headgate_request_duration_seconds", typeHistogram, []string{"route"}, "Time from a request's first byte to its response's last."},
 
 	upstreamActive:          {"headgate_upstream_requests_active", typeGauge, []string{"cluster"}, "Requests under way at the cluster."},
-	upstreamWaiting:         {"headgate_upstream_requests_waiting", typeGauge, []string{"cluster"}, "Requests that wait for a place in the cluster's pool."},
+	upstreamHeld:            {"headgate_upstream_requests_held", typeGauge, []string{"cluster"}, "Requests that are held until the cluster's pool has a place for them."},
+	upstreamHeldBytes:       {"headgate_upstream_held_bytes", typeGauge, []string{"cluster"}, "Memory that held requests take."},
 	upstreamIdle:            {"headgate_upstream_connections_idle", typeGauge, []string{"cluster"}, "Unused connections in the cluster's pool."},
 	upstreamPoolSize:        {"headgate_upstream_pool_size", typeGauge, []string{"cluster"}, "The most requests that may be under way at the cluster."},
+	upstreamLimit:           {"headgate_upstream_limit", typeGauge, []string{"cluster"}, "The most requests that may be under way now: the pool's size, or less while its last places are paced."},
+	upstreamPressure:        {"headgate_upstream_pressure", typeGauge, []string{"cluster"}, "State of the cluster's gate: 0 calm, 1 pacing, 2 holding, 3 shedding."},
+	upstreamCapacity:        {"headgate_upstream_capacity", typeGauge, []string{"cluster"}, "Requests per second that the cluster can do (Lambda_max), when last measured; 0 before."},
+	upstreamRate:            {"headgate_upstream_pace", typeGauge, []string{"cluster"}, "Further places per second that were given out above the threshold (Eq. 9), when last measured."},
+	upstreamShed:            {"headgate_upstream_shed_total", typeCounter, []string{"cluster", "reason"}, "Requests that were answered 503 for pressure: full, share (of one client), timeout (held for too long)."},
+	backpressure:            {"headgate_backpressure_propagation_seconds", typeHistogram, []string{"cluster"}, "Time from the closing of the cluster's gate to the first client whose reading was paused (T_bp)."},
 	upstreamResponse:        {"headgate_upstream_response_seconds", typeSummary, []string{"cluster"}, "Time from the written request to the response's head: sum and count."},
 	upstreamConnects:        {"headgate_upstream_connects_total", typeCounter, []string{"cluster"}, "Connections that were opened to the cluster."},
 	upstreamConnectFailures: {"headgate_upstream_connect_failures_total", typeCounter, []string{"cluster"}, "Connections to the cluster that did not come about."},
-	upstreamTimeouts:        {"headgate_upstream_timeouts_total", typeCounter, []string{"cluster", "kind"}, "Deadlines that passed: wait (for a place in the pool), connect, response (its head)."},
+	upstreamTimeouts:        {"headgate_upstream_timeouts_total", typeCounter, []string{"cluster", "kind"}, "Deadlines that passed: wait (for a place in the pool), connect, response (its head), adaptive (either of them)."},
+	upstreamDeadline:        {"headgate_upstream_deadline_seconds", typeGauge, []string{"cluster"}, "The adaptive timeout of a request that is sent now."},
+	upstreamEstimate:        {"headgate_upstream_estimate_seconds", typeGauge, []string{"cluster"}, "The adaptive timeout's estimate of the response time (Eq. 13)."},
+	upstreamCensored:        {"headgate_upstream_censored_total", typeCounter, []string{"cluster"}, "Answers that did not come in time, of which the estimate learned."},
 	upstreamRetries:         {"headgate_upstream_retries_total", typeCounter, []string{"cluster"}, "Requests that were sent a further time."},
 	upstreamRetriesRefused:  {"headgate_upstream_retries_refused_total", typeCounter, []string{"cluster"}, "Further tries that the retry budget did not allow."},
 	upstreamEjections:       {"headgate_upstream_ejections_total", typeCounter, []string{"cluster"}, "Endpoints that were taken out for a while because they failed too many requests in a row."},
@@ -105,6 +132,13 @@ var families = [...]Family{
 	handoverSockets:  {"headgate_handover_sockets", typeGauge, nil, "Listening sockets that this process got from the one before."},
 	handoverResumed:  {"headgate_handover_resumed_total", typeCounter, nil, "Times that the next process was lost and this one accepted again."},
 	handoverRefused:  {"headgate_handover_refused_total", typeCounter, nil, "Processes that asked for the sockets and were refused."},
+	stageLambda:      {"headgate_stage_arrival_rate", typeGauge, []string{"stage"}, "Arrivals per second at a stage of the pipeline (lambda), over the last 10 s: S1 to S5 of the design, loop for what runs of S2, S3 and S5 on the loops."},
+	stageService:     {"headgate_stage_service_seconds", typeGauge, []string{"stage"}, "Mean service time of a stage (1/mu)."},
+	stageWait:        {"headgate_stage_wait_seconds", typeGauge, []string{"stage"}, "Mean wait before the service of a stage (W_q); S4: for a place in a pool."},
+	stagePredicted:   {"headgate_stage_predicted_seconds", typeGauge, []string{"stage"}, "What the G/G/c model says of wait and service (W); 0 where it does not apply."},
+	stageRho:         {"headgate_stage_utilisation", typeGauge, []string{"stage"}, "Utilisation of a stage's servers (rho)."},
+	stageArrivalCV:   {"headgate_stage_arrival_cv", typeGauge, []string{"stage"}, "Coefficient of variation of the times between arrivals."},
+	stageServiceCV:   {"headgate_stage_service_cv", typeGauge, []string{"stage"}, "Coefficient of variation of the services."},
 	accessLogEntries: {"headgate_access_log_entries_total", typeCounter, nil, "Access log entries that were written."},
 	accessLogDropped: {"headgate_access_log_dropped_total", typeCounter, nil, "Access log entries that were dropped because the output was too slow."},
 }

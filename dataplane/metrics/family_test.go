@@ -22,9 +22,12 @@ func TestFamiliesAreCollected(t *testing.T) {
 		Accepts:   func() (uint64, uint64) { return 0, 0 },
 		Handover:  func() HandoverStats { return HandoverStats{} },
 		AccessLog: func() (uint64, uint64) { return 0, 0 },
+		Stages:    func() []StageStats { return []StageStats{{Stage: "S1"}} },
 	})
 	m.Route("a/b").Observe(0, 200, 0)
-	m.Cluster("a/b:80")
+	c := m.Cluster("a/b:80")
+	c.Show(func() ClusterLive { return ClusterLive{Timed: true} })
+	c.Loop(0).Propagated(0)
 	m.Loop(0).ClientError("x")
 	m.Loop(0).LocalReply("x")
 	gathered, err := m.Registry().Gather()

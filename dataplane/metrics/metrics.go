@@ -30,6 +30,9 @@ type Options struct {
 	// Handover returns what was handed over so far; it is called by scrapes, from
 	// any goroutine. May be nil.
 	Handover func() HandoverStats
+	// Stages returns the stages of the pipeline; it is called by scrapes, from any
+	// goroutine. May be nil.
+	Stages func() []StageStats
 	// AccessLog returns how many entries were written and dropped; it is called
 	// by scrapes, from any goroutine. May be nil.
 	AccessLog func() (written, dropped uint64)
@@ -51,6 +54,18 @@ type HandoverStats struct {
 	Refused      uint64 // processes that were refused
 	Sockets      int    // that this process got
 	Accepting    bool   // no other process serves in its place
+}
+
+// StageStats are what was measured of one stage in the last seconds, and what
+// the model says of it. Times are in seconds.
+type StageStats struct {
+	Stage                string  // S1 to S5, loop
+	Lambda               float64 // arrivals per second
+	Service              float64 // mean
+	Wait                 float64 // mean
+	ArrivalCV, ServiceCV float64
+	Rho                  float64
+	Predicted            float64 // mean time in the stage
 }
 
 const (

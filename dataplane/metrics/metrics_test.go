@@ -201,7 +201,7 @@ func TestClusters(t *testing.T) {
 	a.AddActive(-1)
 	a.AddIdle(5)
 	b.AddIdle(-1) // a gauge may be below zero on one loop, and is signed
-	a.AddWaiting(1)
+	a.AddHeld(1)
 	for range 4 {
 		a.Connected()
 	}
@@ -217,11 +217,21 @@ func TestClusters(t *testing.T) {
 	a.Responded(250 * time.Millisecond)
 	b.Responded(500 * time.Millisecond)
 	b.Responded(-1)
+	b.TimedOut(TimeoutAdaptive)
+	a.Shed(ShedFull)
+	b.Shed(ShedFull)
+	b.Shed(ShedShare)
+	a.Shed(ShedTimeout)
+	a.Propagated(2 * time.Millisecond)
+	b.Propagated(4 * time.Millisecond)
+	c.Show(func() ClusterLive {
+		return ClusterLive{State: 2, Limit: 60, HeldBytes: 4096, Capacity: 1000, Rate: 62.5, Timed: true, Estimate: 2 * time.Second, Deadline: 5 * time.Second, Censored: 7}
+	})
 
 	const l = `{cluster="shop/cart:80"}`
 	want := map[string]float64{
 		"headgate_upstream_requests_active" + l:                                    4,
-		"headgate_upstream_requests_waiting" + l:                                   1,
+		"headgate_upstream_requests_held" + l:                                      1,
 		"headgate_upstream_connections_idle" + l:                                   4,
 		"headgate_upstream_pool_size" + l:                                          64,
 		"headgate_upstream_response_seconds_sum" + l:                               0.75,
@@ -231,11 +241,30 @@ func TestClusters(t *testing.T) {
 		`headgate_upstream_timeouts_total{cluster="shop/cart:80",kind="wait"}`:     1,
 		`headgate_upstream_timeouts_total{cluster="shop/cart:80",kind="connect"}`:  2,
 		`headgate_upstream_timeouts_total{cluster="shop/cart:80",kind="response"}`: 1,
+		`headgate_upstream_timeouts_total{cluster="shop/cart:80",kind="adaptive"}`: 1,
 		"headgate_upstream_retries_total" + l:                                      1,
 		"headgate_upstream_retries_refused_total" + l:                              2,
 		"headgate_upstream_ejections_total" + l:                                    1,
+		`headgate_upstream_shed_total{cluster="shop/cart:80",reason="full"}`:       2,
+		`headgate_upstream_shed_total{cluster="shop/cart:80",reason="share"}`:      1,
+		`headgate_upstream_shed_total{cluster="shop/cart:80",reason="timeout"}`:    1,
+		"headgate_upstream_limit" + l:                                              60,
+		"headgate_upstream_pressure" + l:                                           2,
+		"headgate_upstream_held_bytes" + l:                                         4096,
+		"headgate_upstream_capacity" + l:                                           1000,
+		"headgate_upstream_pace" + l:                                               62.5,
+		"headgate_upstream_estimate_seconds" + l:                                   2,
+		"headgate_upstream_deadline_seconds" + l:                                   5,
+		"headgate_upstream_censored_total" + l:                                     7,
 	}
-	wantSeries(t, only(series(t, m), "headgate_upstream_"), want)
+	all := series(t, m)
+	wantSeries(t, only(all, "headgate_upstream_"), want)
+	wantSeries(t, only(all, "headgate_backpressure_propagation_seconds_sum", "headgate_backpressure_propagation_seconds_count",
+		`headgate_backpressure_propagation_seconds_bucket{cluster="shop/cart:80",le="0.0025"}`), map[string]float64{
+		"headgate_backpressure_propagation_seconds_sum" + l:                                    0.006,
+		"headgate_backpressure_propagation_seconds_count" + l:                                  2,
+		`headgate_backpressure_propagation_seconds_bucket{cluster="shop/cart:80",le="0.0025"}`: 1,
+	})
 
 	if m.Cluster("shop/cart:80") != c {
 		t.Error("a cluster does not keep its counters")

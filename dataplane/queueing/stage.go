@@ -15,6 +15,7 @@ type Stage struct {
 	service     moments // services, in seconds
 	wait        moments // waits before the service, in seconds
 	arrivals    uint64
+	skipped     uint64 // of the arrivals
 }
 
 // Reset begins a new measurement. The last arrival is kept, so that the first
@@ -32,6 +33,17 @@ func (s *Stage) Arrive(now time.Time) {
 	if !s.lastArrival.IsZero() {
 		s.between.add(max(now.Sub(s.lastArrival), 0).Seconds())
 	}
+	s.lastArrival = now
+}
+
+// Skip counts an arrival of which nothing else is measured: of many requests a
+// sample is enough. It must not depend on the requests.
+func (s *Stage) Skip(now time.Time) {
+	if s.since.IsZero() {
+		s.since = now
+	}
+	s.arrivals++
+	s.skipped++
 	s.lastArrival = now
 }
 
@@ -54,6 +66,7 @@ func (s *Stage) Add(other *Stage) {
 		s.lastArrival = other.lastArrival
 	}
 	s.arrivals += other.arrivals
+	s.skipped += other.skipped
 	s.between.join(other.between)
 	s.service.join(other.service)
 	s.wait.join(other.wait)
@@ -67,7 +80,7 @@ type Live struct {
 	ArrivalCV, ServiceCV float64
 	Busy                 float64 // servers that were busy in the mean; over c it is rho
 	Delay, Time          float64 // measured W_q and W, in seconds
-	Arrivals, Departures uint64
+	Arrivals, Departures uint64  // departures that were measured
 }
 
 // Read returns the figures since the measurement began.
@@ -83,6 +96,9 @@ func (s *Stage) Read(now time.Time) Live {
 	if elapsed := now.Sub(s.since).Seconds(); elapsed > 0 && !s.since.IsZero() {
 		l.Lambda = float64(s.arrivals) / elapsed
 		l.Busy = s.service.n * s.service.mean / elapsed
+		if s.skipped < s.arrivals { // those that were skipped were busy as well
+			l.Busy *= float64(s.arrivals) / float64(s.arrivals-s.skipped)
+		}
 	}
 	if s.service.mean > 0 {
 		l.Mu = 1 / s.service.mean

@@ -47,6 +47,39 @@ func TestStage(t *testing.T) {
 	}
 }
 
+// Of many arrivals a sample is measured: rates are of all, times of the sample.
+func TestStageSkip(t *testing.T) {
+	var s Stage
+	s.Reset(epoch)
+	for i := range 100 {
+		now := epoch.Add(time.Duration(i) * 10 * ms)
+		if i%4 != 3 {
+			s.Skip(now)
+			continue
+		}
+		s.Arrive(now)
+		s.Depart(0, 5*ms)
+	}
+	got := s.Read(epoch.Add(time.Second))
+	near(t, "lambda", got.Lambda, 100, 1e-9)
+	near(t, "busy", got.Busy, 0.5, 1e-9) // 100 of 5 ms in a second
+	near(t, "mu", got.Mu, 200, 1e-9)
+	near(t, "CV of arrivals", got.ArrivalCV, 0, 1e-9) // each gap is 10 ms, not 40
+	if got.Arrivals != 100 || got.Departures != 25 {
+		t.Errorf("%+v", got)
+	}
+	var only Stage
+	only.Skip(epoch)
+	if got := only.Read(epoch.Add(time.Second)); got.Lambda != 1 || got.Busy != 0 {
+		t.Errorf("only skipped: %+v", got)
+	}
+	joined := s
+	joined.Add(&only)
+	if got := joined.Read(epoch.Add(time.Second)); got.Arrivals != 101 {
+		t.Errorf("joined: %+v", got)
+	}
+}
+
 func TestStageWithout(t *testing.T) {
 	var s Stage
 	if got := s.Read(epoch); got != (Live{}) {

@@ -1,17 +1,18 @@
 package upstream
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate/dataplane/ir"
 	"github.com/headgate/headgate/dataplane/metrics"
+	"github.com/headgate/headgate/dataplane/pressure"
 )
 
 // Defaults of ir.Pool.
 const (
 	DefaultPoolSize        = 1024
-	DefaultWaitTimeout     = 5 * time.Second
 	DefaultConnectTimeout  = 5 * time.Second
 	DefaultResponseTimeout = 60 * time.Second
 	DefaultIdleTimeout     = 60 * time.Second
@@ -21,13 +22,10 @@ const (
 // exchanges that hold it after that finish undisturbed.
 type Cluster struct {
 	name   string
+	now    func() time.Time // not for loops, which have a clock
 	state  atomic.Pointer[clusterState]
 	shards []*Shard // by loop
-
-	// active counts the streams that hold a place in the pool (n_active of the
-	// paper's Eq. 8); waiting those that queue for one.
-	active  atomic.Int64
-	waiting atomic.Int64
+	gate   *pressure.Gate
 
 	// special is the number of endpoints that are ejected, unwell, or start
 	// slowly; as a rule it is 0, and a pick need not look.
@@ -42,6 +40,7 @@ type clusterState struct {
 	ir        *ir.Cluster
 	pool      ir.Pool        // defaults filled in
 	retries   ir.RetryBudget // defaults filled in
+	adaptive  *adaptive
 	endpoints []*Endpoint
 	// cumulative holds the running sums of the weights of the endpoints that
 	// take new requests, which come first in endpoints.
@@ -66,18 +65,18 @@ func (c *Cluster) HashOn() (ir.HashOn, bool) {
 
 // Stats is a cluster's state at one moment.
 type Stats struct {
-	Active, Waiting int64
-	Size            int
-	Endpoints       int // that take requests, the two below included
-	Ejected         int
-	Unwell          int // by their checks
-	Retired         bool
+	pressure.Stats
+	Timeout   TimeoutStats
+	Endpoints int // that take requests, the two below included
+	Ejected   int
+	Unwell    int // by their checks
+	Retired   bool
 }
 
 // Stats returns the cluster's state; callable from any goroutine.
 func (c *Cluster) Stats() Stats {
-	st := c.state.Load()
-	s := Stats{Active: c.active.Load(), Waiting: c.waiting.Load(), Size: st.pool.Size, Endpoints: len(st.cumulative), Retired: st.retired}
+	st, now := c.state.Load(), c.now()
+	s := Stats{Stats: c.gate.Stats(now), Timeout: st.adaptive.stats(now), Endpoints: len(st.cumulative), Retired: st.retired}
 	for _, e := range st.endpoints[:len(st.cumulative)] {
 		if e.ejected.Load() != 0 {
 			s.Ejected++
@@ -89,32 +88,44 @@ func (c *Cluster) Stats() Stats {
 	return s
 }
 
-// enter takes a place in the pool, or returns false.
-func (c *Cluster) enter(size int) bool {
-	if c.active.Add(1) <= int64(size) {
-		return true
+// live is what scrapes show of the cluster.
+func (c *Cluster) live() metrics.ClusterLive {
+	s := c.Stats()
+	return metrics.ClusterLive{
+		State: int(s.State), Limit: s.Limit, HeldBytes: s.HeldBytes,
+		Capacity: s.Capacity, Rate: s.Rate,
+		Timed: s.Timeout.Mode != ir.AdaptiveOff, Estimate: s.Timeout.Estimate, Deadline: s.Timeout.Deadline, Censored: s.Timeout.Censored,
 	}
-	c.active.Add(-1)
-	return false
 }
 
-// leave gives a place back and wakes one waiting stream: of the own loop first.
-func (c *Cluster) leave(from *Shard) {
-	c.active.Add(-1)
-	if c.waiting.Load() == 0 {
+// Endpoints returns how many endpoints take requests.
+func (c *Cluster) Endpoints() int { return len(c.state.Load().cumulative) }
+
+// overtake is how much longer a request of another loop may have been held
+// before it is served first: waking a loop costs more than a little order.
+const overtake = 10 * time.Millisecond
+
+// wake serves a held stream after a place came back on from: of the own loop
+// first, unless another loop's has been held for longer.
+func (c *Cluster) wake(from *Shard) {
+	if c.gate.Held() == 0 {
 		return
 	}
-	if from.queued.Load() > 0 {
+	first, since := from, from.heldSince.Load()
+	if since == 0 {
+		since = math.MaxInt64
+	}
+	since -= int64(overtake)
+	for _, sh := range c.shards {
+		if at := sh.heldSince.Load(); at != 0 && at < since {
+			first, since = sh, at
+		}
+	}
+	if first == from {
 		from.serve()
 		return
 	}
-	for i := 1; i < len(c.shards); i++ {
-		sh := c.shards[(from.index+i)%len(c.shards)]
-		if sh.queued.Load() > 0 {
-			sh.loop.Post(sh.serve)
-			return
-		}
-	}
+	first.loop.Post(first.woken)
 }
 
 // withDefaults fills in what p leaves at zero, from fallback and the defaults.
@@ -134,17 +145,30 @@ func withDefaults(p ir.Pool, fallback ir.Pool) ir.Pool {
 	if p.Size == 0 {
 		p.Size = DefaultPoolSize
 	}
-	if p.Waiting == 0 {
-		p.Waiting = fallback.Waiting
-	}
-	if p.Waiting == 0 {
-		p.Waiting = p.Size
-	}
-	p.Waiting = max(p.Waiting, 0)
-	p.WaitTimeout = pick(p.WaitTimeout, fallback.WaitTimeout, DefaultWaitTimeout)
 	p.ConnectTimeout = pick(p.ConnectTimeout, fallback.ConnectTimeout, DefaultConnectTimeout)
 	p.ResponseTimeout = pick(p.ResponseTimeout, fallback.ResponseTimeout, DefaultResponseTimeout)
 	p.IdleTimeout = pick(p.IdleTimeout, fallback.IdleTimeout, DefaultIdleTimeout)
 	p.MaxAge = pick(p.MaxAge, fallback.MaxAge, 0)
 	return p
+}
+
+// limitsOf returns what p, with fallback and the defaults, asks of a gate with
+// places for size requests.
+func limitsOf(p, fallback ir.Pressure, size int) pressure.Limits {
+	if p.Theta == 0 && !p.Off {
+		p.Theta, p.Off = fallback.Theta, fallback.Off
+	}
+	if p.Off {
+		p.Theta = 1
+	}
+	if p.Held == 0 {
+		p.Held = fallback.Held
+	}
+	if p.HeldBytes == 0 {
+		p.HeldBytes = fallback.HeldBytes
+	}
+	if p.HoldTime == 0 {
+		p.HoldTime = fallback.HoldTime
+	}
+	return pressure.Limits{Size: size, Theta: p.Theta, Held: p.Held, HeldBytes: p.HeldBytes, HoldTime: p.HoldTime}
 }

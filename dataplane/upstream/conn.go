@@ -127,15 +127,10 @@ func (c *Conn) consume(p []byte) int {
 
 func (c *Conn) head(s *Stream) {
 	if !s.Response.Informational() {
-		s.timer.Cancel()
-		s.responseBegan = true
-		if s.requestEnded {
-			s.responseTime = c.shard.loop.Now().Sub(s.endedAt)
-			c.shard.metrics.Responded(s.responseTime)
-		}
+		s.began()
 		c.shard.answered(c.endpoint, s)
 		if s.Response.Status == 101 {
-			c.tunnel = true
+			c.tunnel, s.tunnel = true, true
 			s.requestEnded = false // its writing side goes on as a tunnel
 		}
 	}
@@ -150,7 +145,7 @@ func (c *Conn) finish(extra int) {
 		!c.endpoint.removed.Load() && !c.shard.cluster.state.Load().retired
 	trailers := c.parser.Trailers()
 	s.timer.Cancel()
-	sh, ep := s.shard, s.endpoint
+	sh, ep, d := s.shard, s.endpoint, s.residence()
 	c.stream, s.conn, s.endpoint, s.state = nil, nil, nil, streamIdle
 	if reuse {
 		c.park()
@@ -160,7 +155,7 @@ func (c *Conn) finish(extra int) {
 	// The place is given back last: who waits for it may take this very
 	// connection, whose parser still holds the trailers.
 	s.receiver.OnEnd(trailers)
-	sh.giveBack(ep)
+	sh.giveBack(ep, d)
 }
 
 // park puts the connection into the pool.
@@ -200,6 +195,7 @@ func (c *Conn) OnDrained() {
 	if s.slow {
 		s.slow = false
 		if !s.responseBegan {
+			s.endedAt = c.shard.loop.Now()
 			s.startClock()
 		}
 	}
@@ -237,6 +233,7 @@ func (c *Conn) lost(reason string, err error) {
 	if !stale && !s.responseBegan {
 		c.shard.outcome(c.endpoint, false)
 	}
+	s.gaveUp()
 	s.failWith(Failure{
 		Err:    errBroken(c.endpoint, reason, err),
 		Unsent: !s.sent,

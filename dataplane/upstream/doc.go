@@ -1,8 +1,12 @@
 // Package upstream owns the clusters of a data plane: their endpoints, their
-// pools of connections (one shard per loop), balancing, and the bound on the
-// requests that are under way at a cluster. An exchange opens a [Stream] on the
-// shard of its own loop and never leaves that loop; the only state that loops
-// share are a few atomic counters per cluster and endpoint.
+// pools of connections (one shard per loop), balancing, the adaptive timeout,
+// and the bound on the requests that are under way at a cluster. An exchange
+// opens a [Stream] on the shard of its own loop and never leaves that loop; the
+// only state that loops share are a few atomic counters per cluster and endpoint.
+//
+// A stream needs a place in the pool. Package pressure says whether it gets one,
+// is held in the shard's queue, or is shed; the shard keeps the queue, wakes it
+// when a place comes back or the gate may have another one, and bounds its time.
 //
 // The package does no I/O itself. It sees its connections, timers and loops
 // through the interfaces below, which the data plane implements on the reactor.

@@ -3,6 +3,7 @@ package upstream
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/headgate/headgate/dataplane/message"
 )
@@ -18,6 +19,9 @@ type Failure struct {
 	// before a byte of the response came. An idempotent request may be tried
 	// again on a fresh one (RFC 9110, 9.2.2).
 	Stale bool
+	// RetryAfter is set when the request was shed: when a client should come
+	// again.
+	RetryAfter time.Duration
 	// Endpoint is who failed; nil when none was chosen.
 	Endpoint *Endpoint
 }
@@ -26,10 +30,12 @@ type Failure struct {
 const (
 	ReasonNoEndpoints     = "no_endpoints"
 	ReasonPoolFull        = "pool_full"
+	ReasonPoolShare       = "pool_share"
 	ReasonPoolTimeout     = "pool_timeout"
 	ReasonConnectFailed   = "connect_failed"
 	ReasonConnectTimeout  = "connect_timeout"
 	ReasonResponseTimeout = "response_timeout"
+	ReasonAdaptiveTimeout = "adaptive_timeout"
 	ReasonReset           = "upstream_reset"
 	ReasonClosed          = "upstream_closed"
 )
@@ -47,6 +53,10 @@ func errNoEndpoints(c *Cluster) *message.RequestError {
 
 func errPoolFull(c *Cluster) *message.RequestError {
 	return &message.RequestError{Origin: message.Upstream, Status: 503, Reason: ReasonPoolFull, Err: fmt.Errorf("cluster %s: the pool and its queue are full", c.name)}
+}
+
+func errPoolShare(c *Cluster) *message.RequestError {
+	return &message.RequestError{Origin: message.Upstream, Status: 503, Reason: ReasonPoolShare, Err: fmt.Errorf("cluster %s: the client has its share of the held requests", c.name)}
 }
 
 func errPoolTimeout(c *Cluster) *message.RequestError {

@@ -142,6 +142,7 @@ func newRig(t *testing.T, loops int, o Options) *rig {
 		t.Fatal(err)
 	}
 	o.Metrics = m
+	o.Now = func() time.Time { return time.Unix(1000, 0) }
 	r := &rig{t: t}
 	for range loops {
 		l := &fakeLoop{now: time.Unix(1000, 0)}

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/headgate/headgate/dataplane/http1"
 	"github.com/headgate/headgate/dataplane/ir"
 	"github.com/headgate/headgate/dataplane/metrics"
+	"github.com/headgate/headgate/dataplane/pressure"
 )
 
 // Options configure a Manager.
@@ -18,6 +20,14 @@ type Options struct {
 	Loops []Loop
 	// Pool fills in what a cluster's own pool leaves at zero.
 	Pool ir.Pool
+	// Adaptive and Pressure do the same; they must be valid.
+	Adaptive ir.AdaptiveTimeout
+	Pressure ir.Pressure
+	// Now is required: the time, as the loops see it, for what is not on a loop.
+	Now func() time.Time
+	// CPU returns how many requests per second the loops can do, 0 when it is not
+	// known (Eq. 1 of the paper); may be nil.
+	CPU func() float64
 	// Limits bound the heads of responses.
 	Limits http1.Limits
 	// Metrics counts what happens to the clusters.
@@ -29,8 +39,6 @@ type Options struct {
 	// OnEndpoint hears of endpoints that are taken out and come back, in a
 	// goroutine of its own; may be nil.
 	OnEndpoint func(EndpointEvent)
-	// Now is the time, as the loops see it.
-	Now func() time.Time
 }
 
 // Manager holds the clusters of a data plane. Its methods may be called from
@@ -135,8 +143,17 @@ func (m *Manager) Retire(keep []*ir.Cluster) {
 }
 
 func (m *Manager) newCluster(want *ir.Cluster) *Cluster {
-	c := &Cluster{name: want.Name, metrics: m.opts.Metrics.Cluster(want.Name), notify: m.opts.OnEndpoint}
+	c := &Cluster{name: want.Name, now: m.opts.Now, metrics: m.opts.Metrics.Cluster(want.Name), notify: m.opts.OnEndpoint}
+	pool := withDefaults(want.Pool, m.opts.Pool)
+	var err error
+	c.gate, err = pressure.New(pressure.Options{
+		Start: m.opts.Now(), Loops: len(m.opts.Loops), CPU: m.opts.CPU, Limits: limitsOf(want.Pressure, m.opts.Pressure, pool.Size),
+	})
+	if err != nil {
+		panic(fmt.Sprintf("upstream: %v: not validated, %+v", err, want))
+	}
 	c.state.Store(&clusterState{ir: want})
+	c.metrics.Show(c.live)
 	for i, l := range m.opts.Loops {
 		c.shards = append(c.shards, newShard(c, i, l, m.opts.Limits))
 	}
@@ -152,6 +169,10 @@ func (m *Manager) replace(c *Cluster, want *ir.Cluster) {
 		byAddr[e.addr] = e
 	}
 	next := &clusterState{ir: want, pool: withDefaults(want.Pool, m.opts.Pool), retries: withRetryDefaults(want.Retries), equal: true}
+	next.adaptive = newAdaptive(m.opts.Now(), want.Adaptive, m.opts.Adaptive, next.pool, old.adaptive, len(m.opts.Loops))
+	if err := c.gate.Update(limitsOf(want.Pressure, m.opts.Pressure, next.pool.Size)); err != nil {
+		panic(fmt.Sprintf("upstream: %v: not validated, %+v", err, want))
+	}
 	var draining, joined []*Endpoint
 	var sum, first uint64
 	seen := map[netip.AddrPort]bool{}

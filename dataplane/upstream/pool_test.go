@@ -27,7 +27,7 @@ func TestAConnectionIsUsedAgain(t *testing.T) {
 	if got := strings.Count(string(tr.sent), "GET / HTTP/1.1\r\n"); got != 2 {
 		t.Fatalf("%d requests sent: %q", got, tr.sent)
 	}
-	if s := c.Stats(); s.Active != 0 || s.Waiting != 0 {
+	if s := c.Stats(); s.Active != 0 || s.Held != 0 {
 		t.Fatalf("after both: %+v", s)
 	}
 }
@@ -78,8 +78,8 @@ func TestConnectionsThatMustNotBeUsedAgain(t *testing.T) {
 }
 
 func TestPoolBoundsAllLoopsTogether(t *testing.T) {
-	r := newRig(t, 2, Options{})
-	c := r.cluster(ir.Pool{Size: 2, Waiting: 2, WaitTimeout: time.Second}, 0, "10.0.0.1:80")
+	r := newRig(t, 2, Options{Pressure: ir.Pressure{Held: 2, HoldTime: time.Second}})
+	c := r.cluster(ir.Pool{Size: 2}, 0, "10.0.0.1:80")
 	a, b := r.open(c, 0, Try{}), r.open(c, 1, Try{})
 	r.loops[0].last().conn.OnConnect()
 	r.loops[1].last().conn.OnConnect()
@@ -101,14 +101,14 @@ func TestPoolBoundsAllLoopsTogether(t *testing.T) {
 	r.loops[1].advance(2 * time.Second)
 	w2.want(t, "fail pool_timeout")
 	b.want(t, "ready")
-	if s := c.Stats(); s.Active != 2 || s.Waiting != 0 {
+	if s := c.Stats(); s.Active != 2 || s.Held != 0 {
 		t.Fatalf("%+v", s)
 	}
 }
 
 func TestWaitersAreServedInOrderAndNotOvertaken(t *testing.T) {
 	r := newRig(t, 1, Options{})
-	c := r.cluster(ir.Pool{Size: 1, Waiting: 9}, 0, "10.0.0.1:80")
+	c := r.cluster(ir.Pool{Size: 1}, 0, "10.0.0.1:80")
 	r.open(c, 0, Try{})
 	tr := r.loops[0].last()
 	tr.conn.OnConnect()
@@ -121,7 +121,7 @@ func TestWaitersAreServedInOrderAndNotOvertaken(t *testing.T) {
 	tr.conn.OnRead([]byte(okAnswer))
 	third.want(t, "ready")
 	third.Cancel()
-	if s := c.Stats(); s.Active != 0 || s.Waiting != 0 {
+	if s := c.Stats(); s.Active != 0 || s.Held != 0 {
 		t.Fatalf("%+v", s)
 	}
 }
@@ -143,7 +143,7 @@ func TestWaitersFailWhenTheLastEndpointGoes(t *testing.T) {
 // A loop may have matched a request by routes that are gone a moment later.
 func TestARetiredClusterStillServesWhatWasMatched(t *testing.T) {
 	r := newRig(t, 1, Options{})
-	c := r.cluster(ir.Pool{Size: 1, Waiting: 1}, 0, "10.0.0.1:80")
+	c := r.cluster(ir.Pool{Size: 1}, 0, "10.0.0.1:80")
 	r.open(c, 0, Try{})
 	waiting := r.open(c, 0, Try{})
 	r.Retire(nil)

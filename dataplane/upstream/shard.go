@@ -2,17 +2,19 @@ package upstream
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/headgate/headgate/dataplane/http1"
 	"github.com/headgate/headgate/dataplane/ir"
 	"github.com/headgate/headgate/dataplane/metrics"
+	"github.com/headgate/headgate/dataplane/pressure"
 )
 
 // Shard is the part of a cluster that lives on one loop: its idle connections
-// and the streams that wait for a place. Everything but queued belongs to the
-// loop.
+// and the streams that are held. Everything but heldSince belongs to the loop.
 type Shard struct {
 	cluster *Cluster
+	gate    *pressure.Loop
 	index   int
 	loop    Loop
 	limits  http1.Limits
@@ -21,61 +23,105 @@ type Shard struct {
 	budget  retryBudget
 	scratch []byte // heads are written here first
 
-	head, tail *Stream      // waiting streams, oldest first
-	queued     atomic.Int64 // their number, for other loops to see
+	head, tail *Stream // held streams, oldest first
+	watch      Timer   // looks after the held ones
+	watching   bool
+	woken      func()       // serveOn, once allocated
+	heldSince  atomic.Int64 // since when the oldest one is held, in Unix nanoseconds; 0: none is
 }
 
 func newShard(c *Cluster, index int, loop Loop, limits http1.Limits) *Shard {
-	return &Shard{cluster: c, index: index, loop: loop, limits: limits, metrics: c.metrics.Loop(index), balance: newBalancer()}
+	sh := &Shard{cluster: c, gate: c.gate.Loop(index), index: index, loop: loop, limits: limits, metrics: c.metrics.Loop(index), balance: newBalancer()}
+	sh.watch = loop.NewTimer(sh.look)
+	sh.woken = sh.serveOn
+	return sh
 }
 
 // Cluster returns the shard's cluster.
 func (sh *Shard) Cluster() *Cluster { return sh.cluster }
 
-// admit starts s, or queues it, or fails it.
+// admit starts s, or holds it, or fails it.
 func (sh *Shard) admit(s *Stream) {
 	st := sh.cluster.state.Load()
 	if len(st.cumulative) == 0 {
 		s.fail(errNoEndpoints(sh.cluster))
 		return
 	}
+	now := sh.loop.Now()
 	if !s.again {
-		sh.budget.deposit(sh.loop.Now(), st.retries, len(sh.cluster.shards))
+		sh.budget.deposit(now, st.retries, len(sh.cluster.shards))
 	}
-	// A newcomer must not overtake the ones that wait.
-	if sh.queued.Load() == 0 && sh.cluster.enter(st.pool.Size) {
+	// A newcomer must not overtake the ones that are held.
+	if sh.head == nil && sh.gate.Enter(now) {
 		sh.start(s, st)
 		return
 	}
-	if sh.cluster.waiting.Add(1) > int64(st.pool.Waiting) {
-		sh.cluster.waiting.Add(-1)
-		s.fail(errPoolFull(sh.cluster))
+	verdict := sh.gate.Hold(now, s.client, s.bytes)
+	if verdict != pressure.Held && sh.cluster.gate.GiveOut(now) {
+		sh.cluster.wake(sh)
+		if sh.head == nil && sh.gate.Enter(now) {
+			sh.start(s, st)
+			return
+		}
+		verdict = sh.gate.Hold(now, s.client, s.bytes)
+	}
+	switch verdict {
+	case pressure.ShedFull:
+		s.shed(metrics.ShedFull, errPoolFull(sh.cluster))
+		return
+	case pressure.ShedByShare:
+		s.shed(metrics.ShedShare, errPoolShare(sh.cluster))
 		return
 	}
 	sh.push(s)
-	s.timer.Schedule(st.pool.WaitTimeout)
-	// A place may have become free between enter and the moment from which
-	// other loops can see that this stream waits.
+	s.timer.Schedule(sh.cluster.gate.Limits().HoldTime)
+	// A place may have become free between Enter and the moment from which
+	// other loops can see that this stream is held.
 	sh.serve()
 }
 
-// serve starts waiting streams while there are places, and fails them all when
-// the cluster has no endpoint left.
+// serve starts held streams while there are places, and fails them all when the
+// cluster has no endpoint left.
 func (sh *Shard) serve() {
 	for sh.head != nil {
 		st := sh.cluster.state.Load()
 		if len(st.cumulative) == 0 {
 			s := sh.pop()
+			s.timer.Cancel()
 			s.fail(errNoEndpoints(sh.cluster))
 			continue
 		}
-		if !sh.cluster.enter(st.pool.Size) {
+		if !sh.gate.Enter(sh.loop.Now()) {
+			sh.keepLooking()
 			return
 		}
 		s := sh.pop()
 		s.timer.Cancel()
 		sh.start(s, st)
 	}
+}
+
+// serveOn serves after another loop gave a place back. If nobody is held here any
+// more, the place goes on.
+func (sh *Shard) serveOn() {
+	sh.serve()
+	if sh.head == nil {
+		sh.cluster.wake(sh)
+	}
+}
+
+// keepLooking makes the shard try again when the gate may have a place that
+// nobody gave back: the bucket has a further token.
+func (sh *Shard) keepLooking() {
+	if !sh.watching {
+		sh.watching = true
+		sh.watch.Schedule(sh.gate.Next(sh.loop.Now()))
+	}
+}
+
+func (sh *Shard) look(time.Time) {
+	sh.watching = false
+	sh.serve()
 }
 
 // start gives s, which holds a place, an endpoint and a connection.
@@ -88,8 +134,9 @@ func (sh *Shard) start(s *Stream, st *clusterState) {
 	ep.active.Add(1)
 	sh.metrics.AddActive(1)
 	s.endpoint = ep
+	s.placed = sh.loop.Now()
 	if !s.fresh {
-		if idle := ep.idle[sh.index].take(sh.loop.Now(), st.pool.MaxAge); idle != nil {
+		if idle := ep.idle[sh.index].take(s.placed, st.pool.MaxAge); idle != nil {
 			idle.serve(s)
 			return
 		}
@@ -97,7 +144,7 @@ func (sh *Shard) start(s *Stream, st *clusterState) {
 	conn := newConn(sh, ep)
 	conn.stream, s.conn = s, conn
 	s.state = streamConnecting
-	s.timer.Schedule(st.pool.ConnectTimeout)
+	s.timer.Schedule(s.bound(st.pool.ConnectTimeout))
 	t, err := sh.loop.Dial(ep.addr, conn)
 	if err != nil {
 		conn.stream, s.conn = nil, nil
@@ -133,15 +180,16 @@ func (sh *Shard) answered(e *Endpoint, s *Stream) {
 func (sh *Shard) release(s *Stream) {
 	if ep := s.endpoint; ep != nil {
 		s.endpoint = nil
-		sh.giveBack(ep)
+		sh.giveBack(ep, s.residence())
 	}
 }
 
-// giveBack returns a place in the pool that was used for ep.
-func (sh *Shard) giveBack(ep *Endpoint) {
+// giveBack returns a place in the pool that was used for ep, for d.
+func (sh *Shard) giveBack(ep *Endpoint, d time.Duration) {
 	ep.active.Add(-1)
 	sh.metrics.AddActive(-1)
-	sh.cluster.leave(sh)
+	sh.gate.Leave(d)
+	sh.cluster.wake(sh)
 }
 
 // forget closes the idle connections to endpoints that went.
@@ -152,16 +200,17 @@ func (sh *Shard) forget(gone []*Endpoint) {
 }
 
 func (sh *Shard) push(s *Stream) {
-	s.state = streamWaiting
+	s.state = streamHeld
+	s.heldAt = sh.loop.Now().UnixNano()
 	s.prev, s.next = sh.tail, nil
 	if sh.tail == nil {
 		sh.head = s
+		sh.heldSince.Store(s.heldAt)
 	} else {
 		sh.tail.next = s
 	}
 	sh.tail = s
-	sh.queued.Add(1)
-	sh.metrics.AddWaiting(1)
+	sh.metrics.AddHeld(1)
 }
 
 func (sh *Shard) pop() *Stream {
@@ -174,6 +223,11 @@ func (sh *Shard) pop() *Stream {
 func (sh *Shard) unlink(s *Stream) {
 	if s.prev == nil {
 		sh.head = s.next
+		if sh.head == nil {
+			sh.heldSince.Store(0)
+		} else {
+			sh.heldSince.Store(sh.head.heldAt)
+		}
 	} else {
 		s.prev.next = s.next
 	}
@@ -184,7 +238,6 @@ func (sh *Shard) unlink(s *Stream) {
 	}
 	s.prev, s.next = nil, nil
 	s.state = streamIdle
-	sh.queued.Add(-1)
-	sh.metrics.AddWaiting(-1)
-	sh.cluster.waiting.Add(-1)
+	sh.metrics.AddHeld(-1)
+	sh.gate.Release(s.client, s.bytes)
 }

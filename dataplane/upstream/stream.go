@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/headgate/headgate/dataplane/message"
@@ -39,7 +40,7 @@ type streamState uint8
 
 const (
 	streamIdle streamState = iota
-	streamWaiting
+	streamHeld
 	streamConnecting
 	streamOpen
 )
@@ -56,7 +57,11 @@ type Stream struct {
 	conn     *Conn
 	endpoint *Endpoint
 
-	endedAt       time.Time // when the request was written
+	placed        time.Time  // when it got its place in the pool
+	endedAt       time.Time  // when the request was written
+	heldAt        int64      // Unix nanoseconds
+	client        netip.Addr // whose share of the held requests it is
+	bytes         int        // of memory that it takes while it is held
 	responseTime  time.Duration
 	state         streamState
 	key           uint64
@@ -64,6 +69,9 @@ type Stream struct {
 	again         bool // the request was tried before
 	fresh         bool // don't use a pooled connection
 	untimed       bool // no response timeout
+	streaming     bool // no adaptive timeout, and no answer to learn from
+	adaptive      bool // the timer is the adaptive timeout's
+	tunnel        bool // the protocol was switched
 	reused        bool // the connection came from the pool
 	sent          bool // some of the request was written
 	heard         bool // some of the response came
@@ -89,7 +97,7 @@ func (s *Stream) Init(loop Loop, r Receiver) {
 type Try struct {
 	// Fresh keeps the stream from taking its connection from the pool.
 	Fresh bool
-	// Untimed switches the cluster's response timeout off: the route has its
+	// Untimed switches the cluster's response timeouts off: the route has its
 	// own.
 	Untimed bool
 	// Again tells that the request was tried before.
@@ -98,13 +106,22 @@ type Try struct {
 	// [Key].
 	Key   uint64
 	Keyed bool
+	// Streaming switches the adaptive timeout off: the request asks for a tunnel,
+	// an event stream or gRPC, whose answers begin when they do.
+	Streaming bool
+	// Client is whose share the request counts for while it is held; zero for
+	// nobody's. Bytes is the memory that it takes meanwhile.
+	Client netip.Addr
+	Bytes  int
 }
 
 // Open asks sh for a connection. OnReady or OnFail follows, maybe before Open
 // returns.
 func (s *Stream) Open(sh *Shard, t Try) {
 	s.shard, s.fresh, s.untimed, s.again, s.key, s.keyed = sh, t.Fresh, t.Untimed, t.Again, t.Key, t.Keyed
+	s.client, s.bytes, s.streaming = t.Client, t.Bytes, t.Streaming
 	s.responseTime = 0
+	s.adaptive, s.tunnel = false, false
 	s.reused, s.sent, s.heard, s.requestEnded, s.responseBegan, s.slow = false, false, false, false, false, false
 	sh.admit(s)
 }
@@ -128,6 +145,39 @@ func (s *Stream) Reset() {
 // Active tells that the stream has not ended.
 func (s *Stream) Active() bool { return s.state != streamIdle }
 
+// Held tells that the stream waits for a place in the pool: its client's reading
+// should be paused, and Paused be called.
+func (s *Stream) Held() bool { return s.state == streamHeld }
+
+// Paused tells that reading from the client was paused because the stream is
+// held.
+func (s *Stream) Paused() {
+	if d, first := s.shard.gate.Paused(s.shard.loop.Now()); first {
+		s.shard.metrics.Propagated(d)
+	}
+}
+
+// Keep tells that n more bytes of the request are kept in memory until the
+// stream is ready. False means that a held stream may not have them.
+func (s *Stream) Keep(n int) bool {
+	if s.state != streamHeld {
+		return true
+	}
+	if !s.shard.gate.More(n) {
+		return false
+	}
+	s.bytes += n
+	return true
+}
+
+// Shed fails a held stream whose request is too large to be held.
+func (s *Stream) Shed() {
+	if s.state == streamHeld {
+		s.shard.unlink(s)
+		s.shed(metrics.ShedFull, errPoolFull(s.shard.cluster))
+	}
+}
+
 // Connected tells that the stream has a connection.
 func (s *Stream) Connected() bool { return s.state == streamOpen }
 
@@ -138,6 +188,9 @@ func (s *Stream) Endpoint() *Endpoint { return s.endpoint }
 // ResponseTime returns how long the upstream took from the written request to
 // the response's final head; 0 when the head came first, or not yet.
 func (s *Stream) ResponseTime() time.Duration { return s.responseTime }
+
+// Placed returns when the stream got its place in the pool.
+func (s *Stream) Placed() time.Time { return s.placed }
 
 // SendHead writes the request's head.
 func (s *Stream) SendHead(r *message.Request) {
@@ -176,9 +229,56 @@ func (s *Stream) SendEnd(trailers *message.Headers) {
 // startClock starts the response timeout: it runs from the moment at which the
 // request was written (section 3.6 of the architecture).
 func (s *Stream) startClock() {
-	if d := s.shard.cluster.state.Load().pool.ResponseTimeout; d > 0 && !s.untimed {
+	if s.untimed {
+		return
+	}
+	if d := s.bound(s.shard.cluster.state.Load().pool.ResponseTimeout); d > 0 {
 		s.timer.Schedule(d)
 	}
+}
+
+// bound returns the time that the stream may take for what it does next: limit
+// or the adaptive timeout, whichever is less; not positive means none.
+func (s *Stream) bound(limit time.Duration) time.Duration {
+	s.adaptive = false
+	if !s.untimed && !s.streaming {
+		limit, s.adaptive = s.shard.cluster.state.Load().adaptive.bound(s.shard.loop.Now(), limit)
+	}
+	return limit
+}
+
+// began takes the moment of the response's final head.
+func (s *Stream) began() {
+	s.timer.Cancel()
+	s.responseBegan = true
+	if !s.requestEnded {
+		return // an early answer says nothing of how long one takes
+	}
+	sh, now := s.shard, s.shard.loop.Now()
+	s.responseTime = now.Sub(s.endedAt)
+	sh.metrics.Responded(s.responseTime)
+	if !s.streaming {
+		sh.cluster.state.Load().adaptive.observe(sh.index, now, s.responseTime)
+	}
+}
+
+// gaveUp tells the estimator that the answer, which will not come any more, did
+// not come until now.
+func (s *Stream) gaveUp() {
+	if s.state != streamOpen || !s.requestEnded || s.responseBegan || s.slow || s.streaming {
+		return
+	}
+	sh, now := s.shard, s.shard.loop.Now()
+	sh.cluster.state.Load().adaptive.censored(sh.index, now, now.Sub(s.endedAt))
+}
+
+// residence returns how long the stream has had its place; negative for a tunnel,
+// which is no service.
+func (s *Stream) residence() time.Duration {
+	if s.tunnel {
+		return -1
+	}
+	return s.shard.loop.Now().Sub(s.placed)
 }
 
 // Congested tells that more than the high watermark is queued for the upstream;
@@ -205,9 +305,10 @@ func (s *Stream) Cancel() {
 	switch s.state {
 	case streamIdle:
 		return
-	case streamWaiting:
+	case streamHeld:
 		s.shard.unlink(s)
 	}
+	s.gaveUp()
 	s.detach()
 }
 
@@ -243,21 +344,39 @@ func (s *Stream) detach() {
 }
 
 // expire is the timer of whichever wait is on.
-func (s *Stream) expire(time.Time) {
-	switch s.state {
-	case streamWaiting:
-		s.shard.unlink(s)
-		s.shard.metrics.TimedOut(metrics.TimeoutWait)
-		s.fail(errPoolTimeout(s.shard.cluster))
-	case streamConnecting:
-		s.shard.metrics.TimedOut(metrics.TimeoutConnect)
-		s.shard.outcome(s.endpoint, false)
+func (s *Stream) expire(now time.Time) {
+	sh := s.shard
+	if s.state != streamHeld {
+		sh.outcome(s.endpoint, false)
+	}
+	switch {
+	case s.state == streamHeld:
+		sh.unlink(s)
+		sh.metrics.TimedOut(metrics.TimeoutWait)
+		s.shed(metrics.ShedTimeout, errPoolTimeout(sh.cluster))
+	case s.state == streamConnecting && s.adaptive:
+		sh.metrics.TimedOut(metrics.TimeoutAdaptive)
+		sh.cluster.state.Load().adaptive.censored(sh.index, now, now.Sub(s.placed))
+		s.failSafe(errTimeout(s.endpoint, ReasonAdaptiveTimeout, errUnreached))
+	case s.state == streamConnecting:
+		sh.metrics.TimedOut(metrics.TimeoutConnect)
 		s.failSafe(errTimeout(s.endpoint, ReasonConnectTimeout, errUnreached))
-	case streamOpen:
-		s.shard.metrics.TimedOut(metrics.TimeoutResponse)
-		s.shard.outcome(s.endpoint, false)
+	case s.state == streamOpen && s.adaptive:
+		sh.metrics.TimedOut(metrics.TimeoutAdaptive)
+		s.gaveUp()
+		s.fail(errTimeout(s.endpoint, ReasonAdaptiveTimeout, errSlow))
+	case s.state == streamOpen:
+		sh.metrics.TimedOut(metrics.TimeoutResponse)
+		s.gaveUp()
 		s.fail(errTimeout(s.endpoint, ReasonResponseTimeout, errSlow))
 	}
+}
+
+// shed fails the stream because the cluster is under pressure.
+func (s *Stream) shed(why metrics.Shed, err *message.RequestError) {
+	s.shard.metrics.Shed(why)
+	s.shard.gate.Shed(s.shard.loop.Now())
+	s.failWith(Failure{Err: err, Unsent: true, RetryAfter: s.shard.cluster.gate.RetryAfter(s.shard.loop.Now())})
 }
 
 // fail ends the stream with an error.

@@ -80,7 +80,7 @@ var importRules = []rule{
 		from: []string{"./dataplane/upstream"},
 		may: []string{
 			"./dataplane/ir", "./dataplane/message", "./dataplane/http1", "./dataplane/http2", "./dataplane/ewma",
-			"./dataplane/metrics", "go.uber.org/zap/...",
+			"./dataplane/pressure", "./dataplane/metrics", "go.uber.org/zap/...",
 		},
 	},
 	{why: "the reactor knows descriptors, not HTTP", from: []string{"./dataplane/reactor"}, may: []string{

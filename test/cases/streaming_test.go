@@ -256,7 +256,7 @@ func kernelBuffer(t *testing.T, name string) int64 {
 // A hung backend fills its own pool and queue only.
 func TestHungBackend(t *testing.T) {
 	hung, well := newBackend(t, "hung"), newBackend(t, "well")
-	g := start(t, options{args: []string{"--pool-size", "20", "--pool-waiting", "20", "--pool-wait-timeout", "2s", "--response-timeout", "30s"}},
+	g := start(t, options{args: []string{"--pool-size", "20", "--pool-waiting", "20", "--pool-wait-timeout", "2s", "--response-timeout", "30s", "--trusted-cidr", "127.0.0.1"}},
 		hung.manifest(), well.manifest(), simpleRoute("hung", hung), simpleRoute("well", well))
 	undisturbed := latencies(t, g.addr, "well", 300)
 

@@ -1,0 +1,77 @@
+package dataplane
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+// The stages show what passed through them: how many, and how long the pool's
+// took.
+func TestStagesAreMeasured(t *testing.T) {
+	const takes = 5 * time.Millisecond
+	be := backendServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(takes)
+		_, _ = w.Write([]byte("ok"))
+	})
+	s := newServer(t, nil)
+	for _, st := range s.Stages() {
+		if st.Arrivals != 0 || st.Rho != 0 || st.Predicted != 0 {
+			t.Errorf("before any request: %+v", st)
+		}
+	}
+	addr := apply(t, s, oneRoute(clusterOf("default/be:80", be.URL), nil))
+	end := time.Now().Add(20 * time.Second)
+	sent := 0
+	for {
+		resp, err := http.Get("http://" + addr + "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		sent++
+		if st := s.Stages(); st[stageProxy].Departures > 20 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("nothing was shown after %d requests: %+v", sent, s.Stages())
+		}
+	}
+	st := s.Stages()
+	names := ""
+	for _, x := range st {
+		names += x.Name + " "
+	}
+	if names != "S1 S2 S3 S4 S5 loop " {
+		t.Errorf("stages %s", names)
+	}
+	for _, k := range []stage{stageParse, stageMatch, stageProxy, stageWrite, stageLoop} {
+		x := st[k]
+		if x.Arrivals < 20 || x.Arrivals > uint64(sent) || x.Departures > x.Arrivals || x.Time <= 0 || x.Servers == 0 || !(x.Rho > 0 && x.Rho < 1) {
+			t.Errorf("%+v, after %d requests", x, sent)
+		}
+	}
+	if got := st[stageProxy]; got.Time < takes.Seconds() || got.Predicted < takes.Seconds() || got.Servers != 1024 {
+		t.Errorf("S4 %+v of an upstream that takes %v", got, takes)
+	}
+	sum := st[stageParse].Time + st[stageMatch].Time + st[stageWrite].Time
+	if got := st[stageLoop].Time; got < sum/2 || got > 2*sum {
+		t.Errorf("on the loop %v, in its stages %v", got, sum)
+	}
+	if st[stageLoop].Time >= st[stageProxy].Time {
+		t.Errorf("a loop is busy for %v with a request of %v", st[stageLoop].Time, st[stageProxy].Time)
+	}
+	for s.cpuCapacity() == 0 { // it takes some more requests
+		resp, err := http.Get("http://" + addr + "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if time.Now().After(end) {
+			t.Fatal("no capacity of the loops was measured")
+		}
+	}
+	if c := s.cpuCapacity(); c < 100 || c > 1e7 {
+		t.Errorf("the loops can do %v requests per second", c)
+	}
+}
