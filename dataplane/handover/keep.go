@@ -113,13 +113,13 @@ func (h *Handover) converse(s *session) (reason string, err error) {
 		s.bye(byeSuperseded)
 		return byeSuperseded, nil
 	}
+	h.mu.Lock()
+	s.given = true // as far as the other one can know
+	h.mu.Unlock()
 	n, err := h.give(s, nil)
 	if err != nil {
 		return "", err
 	}
-	h.mu.Lock()
-	s.given = true
-	h.mu.Unlock()
 	h.log.Info("a new process has the sockets", zap.String("from", h.o.Build), zap.String("to", s.build), zap.Int("sockets", n))
 	for strange := 0; strange < maxStrange; {
 		m, fds, err := s.receive(0)

@@ -355,19 +355,20 @@ func (h *Handover) seek(ctx context.Context) *predecessor {
 	return h.before()
 }
 
-// relieve makes a predecessor stop accepting. again says to look for another one,
-// which has come in between.
+// relieve makes a predecessor stop accepting. again says to look for another one:
+// it went, maybe because a third process was faster. Its reason is not relied on,
+// since a connection's end can overtake the last message.
 func (h *Handover) relieve(ctx context.Context, p *predecessor) (again, ok bool) {
 	if err := p.send(&message{Type: typeServing}); err != nil {
 		p.conn.Close()
 		<-p.gone
-		return p.reason == byeSuperseded, false
+		return true, false
 	}
 	select {
 	case <-p.paused:
 		return false, true
 	case <-p.gone:
-		return p.reason == byeSuperseded, false
+		return true, false
 	case <-time.After(patience):
 		h.log.Warn("the process before this one does not stop accepting; both serve", zap.String("build", p.build))
 	case <-ctx.Done():
