@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -23,6 +24,8 @@ type adminServer struct {
 	server *admin.Server
 	log    *zap.Logger
 	local  *handover.PathListener // nil without one
+
+	done chan struct{} // ends await; nil when nothing is awaited
 
 	mu   sync.Mutex
 	port *os.File     // the TCP socket; nil without one
@@ -43,9 +46,29 @@ func (a *adminServer) listen(addr, path string, h *handover.Handover) error {
 	if addr == "" {
 		return nil
 	}
-	if a.port = inheritedAdmin(addr, h); a.port != nil {
+	if h == nil {
+		return a.bind(addr)
+	}
+	if a.port = inheritedAdmin(addr, h.Inherited); a.port != nil {
 		return nil
 	}
+	err := a.bind(addr)
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	if a.port = inheritedAdmin(addr, h.Ask); a.port != nil {
+		return nil
+	}
+	// The process before this one does not hand it over. Not to start would keep
+	// that one in its place for ever.
+	a.log.Warn("the admin server listens when the port is free", zap.Error(err))
+	a.done = make(chan struct{})
+	go a.await(addr, a.done)
+	return nil
+}
+
+// bind opens the TCP socket and accepts from it.
+func (a *adminServer) bind(addr string) error {
 	var config net.ListenConfig
 	config.SetMultipathTCP(false) // what is handed over is plain TCP
 	ln, err := config.Listen(context.Background(), "tcp", addr)
@@ -56,20 +79,33 @@ func (a *adminServer) listen(addr, path string, h *handover.Handover) error {
 	if !ok {
 		return fmt.Errorf("--admin-address %s is not a TCP address", addr)
 	}
-	if a.port, err = tcp.File(); err != nil {
+	port, err := tcp.File()
+	if err != nil {
 		return fmt.Errorf("--admin-address: %w", err)
 	}
-	a.ln = ln
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.port, a.ln = port, ln
 	go a.serve(ln)
 	a.log.Info("admin listening", zap.Stringer("address", ln.Addr()))
 	return nil
 }
 
-// inheritedAdmin returns the socket of an address that was handed over, or nil.
-func inheritedAdmin(addr string, h *handover.Handover) *os.File {
-	if h == nil {
-		return nil
+// await binds as soon as the port is free.
+func (a *adminServer) await(addr string, done <-chan struct{}) {
+	every := time.NewTicker(time.Second)
+	defer every.Stop()
+	for a.bind(addr) != nil {
+		select {
+		case <-every.C:
+		case <-done:
+			return
+		}
 	}
+}
+
+// inheritedAdmin returns the socket of an address that was handed over, or nil.
+func inheritedAdmin(addr string, from func(string, netip.AddrPort) []int) *os.File {
 	resolved, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
 		return nil // net.Listen will say it
@@ -82,7 +118,7 @@ func inheritedAdmin(addr string, h *handover.Handover) *os.File {
 		}
 	}
 	for _, k := range at {
-		fds := h.Inherited(handover.Admin, netip.AddrPortFrom(k.Addr().Unmap(), k.Port()))
+		fds := from(handover.Admin, netip.AddrPortFrom(k.Addr().Unmap(), k.Port()))
 		for _, fd := range fds[min(1, len(fds)):] {
 			_ = syscall.Close(fd) // a duplicate
 		}
@@ -158,6 +194,9 @@ func (a *adminServer) close(ctx context.Context) error {
 	var err error
 	if a.local != nil {
 		err = a.local.Close() // removes the path
+	}
+	if a.done != nil {
+		close(a.done)
 	}
 	a.mu.Lock()
 	if a.port != nil {

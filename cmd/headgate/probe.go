@@ -23,7 +23,7 @@ func probeCmd() *cobra.Command {
 or alive. The exit code is 0 when it is; else it is 1, and a sentence says why. For the
 exec probes of a pod on the host's network: while two processes share the port of
 --admin-address, a request to the port may come to either.`,
-		Example:   "  headgate probe ready --socket /run/headgate-admin/admin.sock",
+		Example:   "  headgate probe ready --socket /run/headgate-pod/admin.sock",
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"ready", "live"},
 		RunE: func(cmd *cobra.Command, args []string) error {

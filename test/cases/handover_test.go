@@ -296,10 +296,11 @@ func TestHandover(t *testing.T) {
 				t.Fatal(err)
 			}
 			old := c.current
-			g := c.launch(t, "--admin-address", loopback(freePort(t)))
+			g := c.launch(t)
 			g.await(t, "ready")
 			g.awaitLog(t, "listening beside a process that does not answer")
 			old.wantExit(t, old.terminate(t), 18*time.Second)
+			g.awaitLog(t, "admin listening") // its port was the old one's
 			c.current = g
 		}
 		dial(t, c.plain).Close()
