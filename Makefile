@@ -116,6 +116,11 @@ scale: ## Measure thousands of routes on a real API server; the first run builds
 	cd test/cluster && go run . build envtest
 	cd test/scale && go run .
 
+# The node is made of namespaces; what runs on it is this tree's image and chart.
+.PHONY: e2e
+e2e: $(HELM) ## Install, upgrade and uninstall on a real node, as the README says. Needs root, for network namespaces.
+	@go test -C test/e2e -count=1 -timeout 30m -json ./... | go run ./test/report
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (1m), one after the other.
 	test/fuzz.sh $(FUZZTIME)
