@@ -103,7 +103,7 @@ envtest: $(HELM) ## Test the controller and the chart on a real API server; the 
 	   exit $$status; } | go run ./test/report
 
 .PHONY: conformance
-conformance: ## Run the Gateway API's conformance suite on a real node. Needs root, for network namespaces.
+conformance: $(HELM) ## Run the Gateway API's conformance suite on a real node. Needs root, for network namespaces.
 	cd test/conformance && go run ./run
 
 .PHONY: image

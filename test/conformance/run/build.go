@@ -13,10 +13,13 @@ import (
 
 // built is what the run needs.
 type built struct {
-	headgate string
-	suite    string
-	images   []string
+	tag    string // of Headgate's image
+	suite  string
+	images []string
 }
+
+// headgateImage is the name of Headgate's image, as in the chart.
+const headgateImage = "ghcr.io/headgate/headgate"
 
 // backendImages are the names by which the suite's manifests know its backend.
 // One program is all of them.
@@ -36,10 +39,15 @@ func (p paths) build(ctx context.Context, version string) (built, error) {
 		return built{}, err
 	}
 	dir := filepath.Join(cache, "headgate-test", "conformance")
-	b := built{headgate: filepath.Join(dir, "headgate"), suite: filepath.Join(dir, "suite.test")}
+	b := built{tag: "conformance", suite: filepath.Join(dir, "suite.test")}
+	// The files of the released image, made anew: with the program's capability.
+	headgate := filepath.Join(dir, "image")
+	if err := os.RemoveAll(headgate); err != nil {
+		return b, err
+	}
 	echo, dns := filepath.Join(dir, "echo", "echo-basic"), filepath.Join(dir, "dns", "coredns")
 	for _, args := range [][]string{
-		{p.repository, "build", "-trimpath", "-ldflags", "-s -w -X main.version=" + version, "-o", b.headgate, "./cmd/headgate"},
+		{filepath.Join(p.repository, "test", "image"), "run", ".", "-root", headgate, "-version", version},
 		{p.module, "build", "-ldflags", "-s -w", "-o", echo, "sigs.k8s.io/gateway-api/conformance/echo-basic"},
 		{filepath.Join(p.module, "coredns"), "build", "-ldflags", "-s -w", "-o", dns, "."},
 		{p.module, "test", "-c", "-o", b.suite, "."},
@@ -55,6 +63,7 @@ func (p paths) build(ctx context.Context, version string) (built, error) {
 	}
 	for _, spec := range []image.Spec{
 		{Names: backendImages, Root: filepath.Dir(echo), Entrypoint: []string{"/echo-basic"}},
+		{Names: []string{headgateImage + ":" + b.tag}, Root: headgate, Entrypoint: []string{"/headgate"}},
 		{Names: []string{dnsImage}, Root: filepath.Dir(dns), Entrypoint: []string{"/coredns"}},
 	} {
 		out := spec.Root + ".tar"

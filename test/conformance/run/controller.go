@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,100 +10,60 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/headgate/headgate/test/cluster/cluster"
 )
 
 const (
-	namespace      = "headgate-system"
-	serviceAccount = "headgate"
-	class          = "headgate"
+	namespace = "headgate-system"
+	release   = "headgate"
+	class     = "headgate"
 )
 
-// controller is a running Headgate.
+// controller is an installed Headgate.
 type controller struct {
-	command *exec.Cmd
-	log     string
-	ended   chan error
+	kubectl kubectl
+	log     string // where its log goes in the end
 }
 
-// startController applies the manifests of config/crd, config/rbac and the GatewayClass, and
-// starts the controller on the node with the rights of its ServiceAccount. It
-// returns when the controller is ready.
-func startController(ctx context.Context, c *cluster.Cluster, p paths, program string) (*controller, error) {
-	config := filepath.Join(p.repository, "config")
-	k := kubectl{cluster: c}
-	for _, args := range [][]string{
-		{"apply", "--server-side", "-k", filepath.Join(config, "crd")},
-		{"apply", "-k", filepath.Join(config, "rbac")},
-		{"apply", "-f", filepath.Join(config, "manager", "gatewayclass.yaml")},
-	} {
-		if _, err := k.run(ctx, args...); err != nil {
-			return nil, err
-		}
+// startController installs the chart, with an address pool, and returns when its
+// pod is ready.
+func startController(ctx context.Context, c *cluster.Cluster, p paths, b built) (*controller, error) {
+	h := &controller{kubectl: kubectl{c}, log: filepath.Join(c.Logs(), "headgate.log")}
+	command := exec.CommandContext(ctx, p.helm(), "upgrade", "--install", release, filepath.Join(p.repository, "charts", "headgate"),
+		"--kubeconfig", c.Kubeconfig(), "--namespace", namespace, "--create-namespace", "--wait", "--timeout", "3m",
+		"--set", "image.tag="+b.tag+",image.pullPolicy=Never,hostNetwork.addressPool={"+pool+"}",
+		"--set", "drainPeriodSeconds=5,accessLog=off,logging.level=debug")
+	command.Env = append(os.Environ(), "HELM_CACHE_HOME="+c.Dir(), "HELM_CONFIG_HOME="+c.Dir(), "HELM_DATA_HOME="+c.Dir())
+	if out, err := command.CombinedOutput(); err != nil {
+		return nil, errors.Join(fmt.Errorf("install the chart: %w: %s", err, bytes.TrimSpace(out)), h.stop())
 	}
-	kubeconfig, err := k.identity(ctx, filepath.Dir(program))
+	return h, nil
+}
+
+// alive returns an error when the controller has ended at any time.
+func (h *controller) alive(ctx context.Context) error {
+	out, err := h.kubectl.run(ctx, "get", "pods", "--namespace", namespace, "--selector", "app.kubernetes.io/instance="+release,
+		"--output", "jsonpath={.items[*].status.containerStatuses[*].restartCount}")
 	if err != nil {
-		return nil, err
-	}
-	h := &controller{log: filepath.Join(c.Logs(), "headgate.log"), ended: make(chan error, 1)}
-	out, err := os.Create(h.log)
-	if err != nil {
-		return nil, err
-	}
-	defer out.Close()
-	h.command = exec.Command(program, "controller", "--kubeconfig", kubeconfig, "--address-pool", pool,
-		"--leader-election-namespace", namespace, "--access-log", "off", "--drain-period", "5s", "--log-level", "debug")
-	h.command.Stdout, h.command.Stderr = out, out
-	if err := c.Start(h.command); err != nil {
-		return nil, fmt.Errorf("start the controller: %w", err)
-	}
-	go func() { h.ended <- h.command.Wait() }()
-	for {
-		if text, err := os.ReadFile(h.log); err == nil && bytes.Contains(text, []byte("\tserving\t")) {
-			return h, nil
-		}
-		select {
-		case err := <-h.ended:
-			h.ended <- err
-			return nil, h.alive()
-		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), h.stop())
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
-// alive returns an error when the controller has ended.
-func (h *controller) alive() error {
-	select {
-	case err := <-h.ended:
-		h.ended <- err
-		return fmt.Errorf("the controller ended: %w: see %s", err, h.log)
-	default:
-		return nil
-	}
-}
-
-// stop asks the controller to end, and makes it.
-func (h *controller) stop() error {
-	if h.alive() != nil {
-		return nil
-	}
-	if err := h.command.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	select {
-	case err := <-h.ended:
-		if err != nil {
-			return fmt.Errorf("the controller did not end well: %w: see %s", err, h.log)
-		}
-		return nil
-	case <-time.After(20 * time.Second):
-		return errors.Join(errors.New("the controller did not end by itself"), h.command.Process.Kill())
+	if restarts := string(out); restarts != "0" {
+		return fmt.Errorf("the controller should have run all the time; its containers' restarts: %q", restarts)
 	}
+	return nil
+}
+
+// stop keeps the log. The pod ends with the cluster.
+func (h *controller) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	out, err := h.kubectl.run(ctx, "logs", "--namespace", namespace, "--selector", "app.kubernetes.io/instance="+release, "--tail", "-1")
+	if err != nil {
+		return fmt.Errorf("read the controller's log: %w", err)
+	}
+	return os.WriteFile(h.log, out, 0o644)
 }
 
 // kubectl runs kubectl as the administrator.
@@ -128,37 +87,6 @@ func (k kubectl) vacant(ctx context.Context) error {
 	_, err := k.run(ctx, "wait", "--for=delete", "--timeout=3m", "namespace/gateway-conformance-infra",
 		"namespace/gateway-conformance-app-backend", "namespace/gateway-conformance-web-backend")
 	return err
-}
-
-// identity writes a kubeconfig with a token of the ServiceAccount into a
-// directory.
-func (k kubectl) identity(ctx context.Context, dir string) (path string, err error) {
-	token, err := k.run(ctx, "create", "token", serviceAccount, "--namespace", namespace, "--duration", "24h")
-	if err != nil {
-		return "", err
-	}
-	text, err := k.run(ctx, "config", "view", "--raw", "--minify", "--output", "json")
-	if err != nil {
-		return "", err
-	}
-	var config map[string]any
-	if err := json.Unmarshal(text, &config); err != nil {
-		return "", fmt.Errorf("read the kubeconfig: %w", err)
-	}
-	users, ok := config["users"].([]any)
-	if !ok || len(users) != 1 {
-		return "", errors.New("the kubeconfig has not one user")
-	}
-	user, ok := users[0].(map[string]any)
-	if !ok {
-		return "", errors.New("the kubeconfig's user is not an object")
-	}
-	user["user"] = map[string]string{"token": strings.TrimSpace(string(token))}
-	if text, err = json.Marshal(config); err != nil {
-		return "", err
-	}
-	path = filepath.Join(dir, "kubeconfig")
-	return path, os.WriteFile(path, text, 0o600)
 }
 
 // quiet is where the output of helpers goes.

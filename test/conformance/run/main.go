@@ -1,7 +1,7 @@
 // Command run runs the Gateway API's conformance suite, unmodified, against
-// Headgate: it builds what is needed, starts a cluster with a node, the
-// controller on that node with the rights that config/rbac gives it, and the
-// suite; it writes the report and ends everything again. It needs root.
+// Headgate: it builds what is needed, starts a cluster with a node, installs the
+// Helm chart with an address pool, and runs the suite; it writes the report and
+// ends everything again. It needs root, and bin/helm.
 //
 //	go run ./run                                 # from test/conformance
 //	go run ./run -run-test HTTPRouteWeight -v    # one test

@@ -30,6 +30,9 @@ func run(ctx context.Context, o options) (total result, err error) {
 	if err != nil {
 		return total, err
 	}
+	if _, err := os.Stat(p.helm()); err != nil {
+		return total, errors.New("helm is not built; run: make bin/helm")
+	}
 	if o.version == "" {
 		if o.version, err = p.gitVersion(ctx); err != nil {
 			return total, err
@@ -61,7 +64,7 @@ func run(ctx context.Context, o options) (total result, err error) {
 	if err := c.ApplyCRDs(ctx, "gateway-api-experimental", quiet(o)); err != nil {
 		return total, err
 	}
-	h, err := startController(ctx, c, p, built.headgate)
+	h, err := startController(ctx, c, p, built)
 	if err != nil {
 		return total, err
 	}
@@ -80,7 +83,7 @@ func run(ctx context.Context, o options) (total result, err error) {
 		if err != nil {
 			return total, err
 		}
-		if err := h.alive(); err != nil {
+		if err := h.alive(ctx); err != nil {
 			return total, err
 		}
 	}
@@ -91,6 +94,9 @@ func run(ctx context.Context, o options) (total result, err error) {
 type paths struct {
 	module, repository string
 }
+
+// helm is the program that installs the chart.
+func (p paths) helm() string { return filepath.Join(p.repository, "bin", "helm") }
 
 func findPaths() (paths, error) {
 	module, err := os.Getwd()
