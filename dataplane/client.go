@@ -75,7 +75,7 @@ func (s *socket) accept(l *reactor.Loop, conn *reactor.Conn) reactor.Handler {
 	c.parser.Reset(&s.srv.opts.Limits)
 	w.clients.add(c)
 	w.metrics.Accepted()
-	s.srv.connections.Add(1)
+	s.srv.guard.accepted(s.srv.connections.Add(1), l.Now())
 	if s.secure.Load() {
 		c.tls = s.tls.NewSession((*tlsCarrier)(c))
 		c.progress = l.Now()

@@ -81,7 +81,7 @@ func (s *Server) Resume() {
 	}
 	s.paused = false
 	for _, sock := range s.sockets {
-		if sock.listener != nil {
+		if sock.listener != nil && !s.shut() {
 			sock.listener.Resume()
 		}
 	}

@@ -29,6 +29,16 @@ type Options struct {
 	Pressure ir.Pressure
 	// Timeouts bound what a client may keep the server waiting for.
 	Timeouts Timeouts
+	// MaxConnections is how many clients may be connected: while there are as many,
+	// none is accepted, and some that wait for a request are closed. Default three
+	// quarters of the descriptors that the process may open; negative is no limit.
+	MaxConnections int64
+	// MemoryLimit is in bytes: while live memory is close to it, no connection is
+	// accepted. Default the Go runtime's own limit (GOMEMLIMIT), if it has one;
+	// negative is no limit. MemoryUsed returns the live memory; nil asks the
+	// runtime.
+	MemoryLimit int64
+	MemoryUsed  func() int64
 	// MaxRequests is how many requests one connection may carry; default no
 	// limit.
 	MaxRequests uint32
@@ -80,6 +90,15 @@ type Timeouts struct {
 func (o *Options) validate() error {
 	if o.Metrics == nil || o.Logger == nil || o.Now == nil {
 		return errors.New("dataplane: Metrics, Logger and Now are required")
+	}
+	if o.MaxConnections == 0 {
+		o.MaxConnections = connectionLimit()
+	}
+	if o.MemoryLimit == 0 {
+		o.MemoryLimit = memoryLimit()
+	}
+	if o.MemoryUsed == nil {
+		o.MemoryUsed = liveMemory
 	}
 	if err := errors.Join(o.Adaptive.Validate(), o.Pressure.Validate()); err != nil {
 		return fmt.Errorf("dataplane: %w", err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/dataplane/ir"
+	"github.com/headgate/headgate/dataplane/pressure"
 	"github.com/headgate/headgate/dataplane/reactor"
 	"github.com/headgate/headgate/dataplane/route"
 	"github.com/headgate/headgate/dataplane/tlsterm"
@@ -30,6 +31,7 @@ type Server struct {
 	draining    atomic.Bool
 	drainIdle   atomic.Int64 // nanoseconds, once draining; see Drain
 	connections atomic.Int64
+	guard       guard
 	idle        chan struct{} // receives when the last connection ended
 	stop        chan struct{} // closed by Close
 	done        sync.WaitGroup
@@ -71,6 +73,10 @@ func New(o Options) (*Server, error) {
 		idle:    make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 		sockets: map[string]*socket{},
+		guard: guard{
+			limit: pressure.Usage{Connections: max(o.MaxConnections, 0), Memory: max(o.MemoryLimit, 0)},
+			look:  make(chan struct{}, 1),
+		},
 	}
 	loops := make([]upstream.Loop, 0, len(r.Loops()))
 	for _, l := range r.Loops() {
@@ -86,6 +92,7 @@ func New(o Options) (*Server, error) {
 	s.current.Store(&generation{snapshot: &ir.Snapshot{}})
 	s.tls.Rotate(o.Now())
 	s.done.Go(s.rotate)
+	s.done.Go(s.watch)
 	return s, nil
 }
 
@@ -222,6 +229,9 @@ func (s *Server) open(snap *ir.Snapshot) map[string]error {
 			}
 			failed[spec.Name] = err
 			continue
+		}
+		if s.shut() {
+			l.Pause()
 		}
 		sock.listener = l
 	}

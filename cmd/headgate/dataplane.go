@@ -46,6 +46,9 @@ type dataPlaneFlags struct {
 	pressure    ir.Pressure
 	maxRequests uint32
 
+	maxConnections int64
+	memoryLimit    string
+
 	adaptive        string
 	adaptiveTimeout ir.AdaptiveTimeout
 	logLevel        string
@@ -71,6 +74,8 @@ func (f *dataPlaneFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.limits.RequestLine, "max-request-line", 8<<10, "bytes of a request line; more is answered 414")
 	fs.IntVar(&f.limits.HeaderBytes, "max-header-bytes", 64<<10, "bytes of a head; more is answered 431")
 	fs.IntVar(&f.limits.HeaderCount, "max-headers", 100, "fields of a head; more is answered 431")
+	fs.Int64Var(&f.maxConnections, "max-connections", 0, "clients that may be connected; 0 means three quarters of the descriptors that the process may open, negative no limit")
+	fs.StringVar(&f.memoryLimit, "memory-limit", "", "memory close to which no connection is accepted, such as 512MiB; empty means GOMEMLIMIT, if it is set, and none no limit")
 	fs.Uint32Var(&f.maxRequests, "max-requests", 0, "requests on one client connection; 0 means no limit")
 
 	fs.DurationVar(&f.timeouts.Header, "header-timeout", 10*time.Second, "from a request's first byte to the end of its head")
@@ -125,6 +130,10 @@ func (f *dataPlaneFlags) start(ctx context.Context, ready func() error, control 
 	if f.adaptiveTimeout.Mode, err = parseAdaptiveMode(f.adaptive); err != nil {
 		return nil, err
 	}
+	memory, err := parseMemoryLimit(f.memoryLimit)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case f.workers < 0:
 		return nil, fmt.Errorf("--workers %d: use a positive number, or 0 for one per CPU", f.workers)
@@ -141,7 +150,7 @@ func (f *dataPlaneFlags) start(ctx context.Context, ready func() error, control 
 	if p.access, err = openAccessLog(f.accessLog, f.workers); err != nil {
 		return nil, err
 	}
-	o := metrics.Options{Loops: f.workers, Version: version, Reactor: p.loopStats, Accepts: p.accepts, AccessLog: p.accessCounts, Stages: p.stageStats}
+	o := metrics.Options{Loops: f.workers, Version: version, Reactor: p.loopStats, Accepts: p.accepts, AccessLog: p.accessCounts, Guard: p.guardStats, Stages: p.stageStats}
 	if f.handoverDir != "" {
 		o.Handover = p.handoverStats
 	}
@@ -156,6 +165,7 @@ func (f *dataPlaneFlags) start(ctx context.Context, ready func() error, control 
 	p.server, err = dataplane.New(dataplane.Options{
 		Reactor: reactor.Options{Workers: f.workers, Pin: f.pin, Placement: placement, Share: f.handoverDir != ""},
 		Limits:  f.limits, Pool: f.pool, Adaptive: f.adaptiveTimeout, Pressure: f.pressure, Timeouts: f.timeouts, MaxRequests: f.maxRequests,
+		MaxConnections: f.maxConnections, MemoryLimit: memory,
 		TrustedProxies: trusted, Predecessor: before, Metrics: m, AccessLog: p.access, Logger: log, Now: time.Now,
 	})
 	if err != nil {
@@ -312,6 +322,20 @@ func parsePlacement(name string) (reactor.Placement, error) {
 		}
 	}
 	return 0, fmt.Errorf("--placement %q: use %s, %s or %s", name, reactor.RoundRobin, reactor.LeastLoaded, reactor.ReusePort)
+}
+
+func parseMemoryLimit(s string) (int64, error) {
+	switch s {
+	case "":
+		return 0, nil
+	case "none":
+		return -1, nil
+	}
+	n, err := parseBytes(s)
+	if err != nil || n == 0 {
+		return 0, fmt.Errorf("--memory-limit %q: use a size such as 512MiB, none, or leave it out", s)
+	}
+	return n, nil
 }
 
 func parseAdaptiveMode(name string) (ir.AdaptiveMode, error) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/headgate/headgate/dataplane/admin"
 	"github.com/headgate/headgate/dataplane/metrics"
+	"github.com/headgate/headgate/dataplane/pressure"
 )
 
 // clusters is what the admin server shows of the upstreams.
@@ -37,6 +38,22 @@ func (p *process) stages() []admin.Stage {
 			Name: s.Name, Servers: s.Servers, Lambda: s.Lambda, Mu: s.Mu, Rho: s.Rho, ArrivalCV: s.ArrivalCV, ServiceCV: s.ServiceCV,
 			Wait: s.Delay, Time: s.Time, Predicted: s.Predicted, Samples: s.Departures,
 		}
+	}
+	return out
+}
+
+// guardStats are the limits of the process, for the metrics.
+func (p *process) guardStats() metrics.GuardStats {
+	if p.server == nil {
+		return metrics.GuardStats{}
+	}
+	g := p.server.Guard()
+	out := metrics.GuardStats{Connections: g.Limit.Connections, Memory: g.Limit.Memory, Shuts: map[string]float64{}}
+	if g.Cause != pressure.NoCause {
+		out.Closed = g.Cause.String()
+	}
+	for _, c := range []pressure.Cause{pressure.ByConnections, pressure.ByMemory} {
+		out.Shuts[c.String()] = float64(g.Shuts[c])
 	}
 	return out
 }

@@ -54,6 +54,9 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	if m.opts.Handover != nil {
 		s.handover(m.opts.Handover())
 	}
+	if m.opts.Guard != nil {
+		s.guard(m.opts.Guard())
+	}
 	if m.opts.Stages != nil {
 		s.stages(m.opts.Stages())
 	}
@@ -194,6 +197,20 @@ func (s scrape) live(name string, l ClusterLive) {
 		s.gauge(upstreamDeadline, l.Deadline.Seconds(), name)
 		s.gauge(upstreamEstimate, l.Estimate.Seconds(), name)
 		s.counter(upstreamCensored, float64(l.Censored), name)
+	}
+}
+
+// guard sends the limits of the process.
+func (s scrape) guard(g GuardStats) {
+	s.gauge(limitConnections, float64(g.Connections))
+	s.gauge(limitMemory, float64(g.Memory))
+	for _, limit := range []string{"connections", "memory"} {
+		reached := 0.0
+		if g.Closed == limit {
+			reached = 1
+		}
+		s.gauge(limitReached, reached, limit)
+		s.counter(limitShuts, g.Shuts[limit], limit)
 	}
 }
 

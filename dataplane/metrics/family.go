@@ -64,6 +64,10 @@ const (
 	handoverSockets
 	handoverResumed
 	handoverRefused
+	limitConnections
+	limitMemory
+	limitReached
+	limitShuts
 	stageLambda
 	stageService
 	stageWait
@@ -132,6 +136,10 @@ var families = [...]Family{
 	handoverSockets:  {"headgate_handover_sockets", typeGauge, nil, "Listening sockets that this process got from the one before."},
 	handoverResumed:  {"headgate_handover_resumed_total", typeCounter, nil, "Times that the next process was lost and this one accepted again."},
 	handoverRefused:  {"headgate_handover_refused_total", typeCounter, nil, "Processes that asked for the sockets and were refused."},
+	limitConnections: {"headgate_connections_limit", typeGauge, nil, "The most clients that may be connected; 0: no limit."},
+	limitMemory:      {"headgate_memory_limit_bytes", typeGauge, nil, "Bytes of memory close to which no connection is accepted; 0: no limit."},
+	limitReached:     {"headgate_limit_reached", typeGauge, []string{"limit"}, "1 while no connection is accepted because of the limit: connections, memory."},
+	limitShuts:       {"headgate_limit_reached_total", typeCounter, []string{"limit"}, "Times that accepting stopped because of the limit."},
 	stageLambda:      {"headgate_stage_arrival_rate", typeGauge, []string{"stage"}, "Arrivals per second at a stage of the pipeline (lambda), over the last 10 s: S1 to S5 of the design, loop for what runs of S2, S3 and S5 on the loops."},
 	stageService:     {"headgate_stage_service_seconds", typeGauge, []string{"stage"}, "Mean service time of a stage (1/mu)."},
 	stageWait:        {"headgate_stage_wait_seconds", typeGauge, []string{"stage"}, "Mean wait before the service of a stage (W_q); S4: for a place in a pool."},

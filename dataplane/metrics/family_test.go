@@ -22,6 +22,7 @@ func TestFamiliesAreCollected(t *testing.T) {
 		Accepts:   func() (uint64, uint64) { return 0, 0 },
 		Handover:  func() HandoverStats { return HandoverStats{} },
 		AccessLog: func() (uint64, uint64) { return 0, 0 },
+		Guard:     func() GuardStats { return GuardStats{} },
 		Stages:    func() []StageStats { return []StageStats{{Stage: "S1"}} },
 	})
 	m.Route("a/b").Observe(0, 200, 0)

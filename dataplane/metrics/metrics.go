@@ -30,6 +30,9 @@ type Options struct {
 	// Handover returns what was handed over so far; it is called by scrapes, from
 	// any goroutine. May be nil.
 	Handover func() HandoverStats
+	// Guard returns the state of the process's own limits; it is called by scrapes,
+	// from any goroutine. May be nil.
+	Guard func() GuardStats
 	// Stages returns the stages of the pipeline; it is called by scrapes, from any
 	// goroutine. May be nil.
 	Stages func() []StageStats
@@ -54,6 +57,13 @@ type HandoverStats struct {
 	Refused      uint64 // processes that were refused
 	Sockets      int    // that this process got
 	Accepting    bool   // no other process serves in its place
+}
+
+// GuardStats tell of the limits of the process.
+type GuardStats struct {
+	Connections, Memory int64              // the limits; 0: none
+	Closed              string             // the limit for which nothing is accepted; "" while all is well
+	Shuts               map[string]float64 // how often accepting stopped, by limit
 }
 
 // StageStats are what was measured of one stage in the last seconds, and what
