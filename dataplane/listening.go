@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -85,8 +86,35 @@ func (s *Server) Resume() {
 			sock.listener.Resume()
 		}
 	}
-	for name, err := range s.open(s.current.Load().snapshot) {
-		s.opts.Logger.Error("a socket of the other process could not be opened", zap.String("socket", name), zap.Error(err))
+	failed := s.open(s.current.Load().snapshot)
+	for name, err := range failed {
+		s.opts.Logger.Error("a socket that was left to the other process can't be opened yet", zap.String("socket", name), zap.Error(err))
+	}
+	if len(failed) > 0 {
+		s.done.Go(s.reopen)
+	}
+}
+
+// reopenEvery is how often sockets that Resume could not open are tried.
+const reopenEvery = time.Second
+
+// reopen opens what Resume could not: whoever applied the snapshot was told that
+// all is well, and does not come again.
+func (s *Server) reopen() {
+	every := time.NewTicker(reopenEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-every.C:
+		}
+		s.mu.Lock()
+		done := s.paused || len(s.open(s.current.Load().snapshot)) == 0
+		s.mu.Unlock()
+		if done {
+			return
+		}
 	}
 }
 
