@@ -31,7 +31,12 @@ var server shared
 // ourCRDs is the directory of Headgate's own.
 const ourCRDs = "../../config/crd"
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(holdPortEnv) != "" {
+		os.Exit(holdPortMain())
+	}
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) int {
 	klog.SetLogger(logr.Discard())

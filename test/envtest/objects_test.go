@@ -87,6 +87,20 @@ func (w *world) wantGateway(gw *gatewayv1.Gateway, want string) {
 	})
 }
 
+// wantClass waits until the conditions of a class besides Accepted say want, and
+// one of them has the part of a message.
+func (w *world) wantClass(gc *gatewayv1.GatewayClass, want, part string) {
+	w.Helper()
+	w.eventually(func() string {
+		w.refresh(gc)
+		var messages []string
+		for _, c := range gc.Status.Conditions {
+			messages = append(messages, c.Message)
+		}
+		return unlessContains(says(gc.Status.Conditions), "Accepted=True/Accepted@1 "+want, strings.Join(messages, "\n"), part)
+	})
+}
+
 // wantRoute waits until a route's parents say want: controller and conditions
 // each.
 func (w *world) wantRoute(hr *gatewayv1.HTTPRoute, want ...string) {
@@ -95,7 +109,7 @@ func (w *world) wantRoute(hr *gatewayv1.HTTPRoute, want ...string) {
 		w.refresh(hr)
 		var got []string
 		for _, p := range hr.Status.Parents {
-			who := strings.TrimPrefix(string(p.ControllerName), "headgate.dev/"+w.name)
+			who := strings.TrimPrefix(string(p.ControllerName), string(w.controller))
 			got = append(got, who+"("+string(p.ParentRef.Name)+") "+says(p.Conditions))
 		}
 		if strings.Join(got, "\n ") != strings.Join(want, "\n ") {

@@ -1,6 +1,7 @@
 package envtest
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/url"
@@ -17,7 +18,7 @@ type line struct {
 
 	mu    sync.Mutex
 	away  bool
-	conns map[net.Conn]bool
+	conns map[net.Conn]bool // whether what is sent on it is lost
 }
 
 // newLine returns a way to the API server, and the configuration that takes it.
@@ -56,7 +57,7 @@ func (l *line) serve(c net.Conn) {
 	defer c.Close()
 	l.mu.Lock()
 	away := l.away
-	l.conns[c] = true
+	l.conns[c] = false
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
@@ -72,10 +73,46 @@ func (l *line) serve(c net.Conn) {
 	}
 	defer up.Close()
 	go func() {
-		_, _ = io.Copy(up, c) // either end may be gone
+		l.pass(up, c, c)
 		up.Close()
 	}()
-	_, _ = io.Copy(c, up)
+	l.pass(c, up, c)
+}
+
+// pass passes on what comes from one end of the connection of a client, until
+// either is gone.
+func (l *line) pass(to io.Writer, from io.Reader, client net.Conn) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		l.mu.Lock()
+		lost := l.conns[client]
+		l.mu.Unlock()
+		if lost {
+			continue
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// freeze loses what is sent on the connections that there are now, either way,
+// without closing them. New ones are well.
+func (l *line) freeze() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.conns {
+		l.conns[c] = true
+	}
+}
+
+// dial connects to an address.
+func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
 // cut ends all connections. While away no new one is made.

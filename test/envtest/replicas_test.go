@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/headgate/headgate/controllers"
+	"github.com/headgate/headgate/controllers/compile"
 )
 
 // Two replicas serve; one writes. When it ends the other takes over, and does not
@@ -157,7 +160,8 @@ func TestMissingKinds(t *testing.T) {
 		}
 		return ""
 	})
-	w.class()
+	gc := w.class()
+	w.wantClass(gc, "SupportedVersion=True/SupportedVersion@1 headgate.dev/KindsServed=True/KindsServed@1", "")
 	gw := w.gateway("gw")
 	hr := w.route("hr")
 	w.wantGateway(gw, programmed(1))
@@ -177,6 +181,26 @@ func TestMissingKinds(t *testing.T) {
 		return ""
 	})
 	w.attachedRoutes(gw, 0)
+	w.wantClass(gc, "SupportedVersion=True/SupportedVersion@1 headgate.dev/KindsServed=False/KindMissing@1",
+		"The cluster does not have httproutes.gateway.networking.k8s.io: ")
+	if !strings.Contains(gc.Status.Conditions[2].Message, compile.InstallCRDs) {
+		t.Errorf("the class says %q, want the command that installs them", gc.Status.Conditions[2].Message)
+	}
+
+	// And come again; another release is told.
+	crds = w.install()
+	w.wantClass(gc, "SupportedVersion=True/SupportedVersion@1 headgate.dev/KindsServed=True/KindsServed@1", "")
+	again := w.route("again")
+	w.wantRoute(again, attached(1))
+	for _, crd := range crds {
+		if crd.GetName() == "gateways.gateway.networking.k8s.io" {
+			update(w, crd, func(o client.Object) {
+				o.GetAnnotations()["gateway.networking.k8s.io/bundle-version"] = "v1.4.0"
+			})
+		}
+	}
+	w.wantClass(gc, "SupportedVersion=False/UnsupportedVersion@1 headgate.dev/KindsServed=True/KindsServed@1", "v1.4.0")
+	w.wantGateway(gw, programmed(1)) // it does its best
 }
 
 // Only the Secrets that a Gateway names are read, and what they hold is told.

@@ -25,7 +25,7 @@ func TestStatus(t *testing.T) {
 	w.wantGateway(gw, programmed(1))
 	w.wantRoute(hr, attached(1))
 	w.refresh(gc)
-	if got, want := says(gc.Status.Conditions), "Accepted=True/Accepted@1 SupportedVersion=True/SupportedVersion@1"; got != want {
+	if got, want := says(gc.Status.Conditions), "Accepted=True/Accepted@1 SupportedVersion=True/SupportedVersion@1 headgate.dev/KindsServed=True/KindsServed@1"; got != want {
 		t.Errorf("the class says %s, want %s", got, want)
 	}
 	var names []string
