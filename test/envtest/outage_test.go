@@ -130,7 +130,17 @@ func TestOutage(t *testing.T) {
 		}
 	}
 
+	// The longer it was away, the longer the watches wait before they try again: up
+	// to a minute.
 	more := w.route("more")
+	c.host = "more.example.com"
+	for time.Since(back) < 90*time.Second {
+		if got, err := c.get("/"); got == http.StatusFound && err == nil {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Logf("a change is served %v after the API server's return", time.Since(back))
 	w.wantRoute(more, attached(1))
 	w.attachedRoutes(gw, 2)
 }
