@@ -169,7 +169,7 @@ func (m *Manager) stand(ctx context.Context, terms chan<- context.Context) {
 	for ctx.Err() == nil {
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 			Lock: m.lock, LeaseDuration: lease, RenewDeadline: lease * 2 / 3, RetryPeriod: lease / 8,
-			ReleaseOnCancel: true, Name: m.o.Election.Name,
+			Name: m.o.Election.Name,
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: begin,
 				OnStoppedLeading: func() {},
@@ -185,5 +185,10 @@ func (m *Manager) stand(ctx context.Context, terms chan<- context.Context) {
 			return
 		}
 		elector.Run(ctx)
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease/3)
+	defer cancel()
+	if err := release(last, m.lock); err != nil {
+		m.log.Warn("another process has to wait until the lease has run out", zap.Error(err))
 	}
 }

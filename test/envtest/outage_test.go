@@ -178,7 +178,7 @@ func TestLeaderCutOff(t *testing.T) {
 	w.settled(second)
 	for _, q := range first.traffic.writes()[cut:] {
 		if q.status != 0 {
-			t.Errorf("the old leader wrote %s: %d", q.path, q.status)
+			t.Errorf("%v: the old leader wrote %s: %d", q.at.Format("15:04:05.000"), q.path, q.status)
 		}
 	}
 	if got := len(second.plane.routes()); got != 3 {

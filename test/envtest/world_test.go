@@ -270,6 +270,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func (w *world) elected(identity string) func(*controllers.ManagerOptions) {
 	return func(o *controllers.ManagerOptions) {
 		o.Election = controllers.Election{Namespace: w.name, Name: "leader", Identity: identity, Lease: 4 * time.Second}
+		o.Logger = zaptest.NewLogger(w.TB, zaptest.Level(zapcore.InfoLevel)).Named(identity)
 	}
 }
 
