@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
@@ -65,7 +67,7 @@ func (l *lab) runAttached(ctx context.Context, n int) (r attachedResult, err err
 	if err != nil {
 		return r, err
 	}
-	r.CreateMS, r.SettleMS = ms(created.Sub(began)), ms(settled.Sub(created))
+	r.CreateMS, r.SettleMS = ms(created.Sub(began)), ms(max(0, settled.Sub(created)))
 	if err := sleep(ctx, 2*time.Second); err != nil { // a further write would be one too many
 		return r, err
 	}
@@ -83,7 +85,7 @@ func (l *lab) runAttached(ctx context.Context, n int) (r attachedResult, err err
 	if settled, err = w.settled(ctx, 0, n); err != nil {
 		return r, err
 	}
-	r.DeleteMS, r.TeardownMS = ms(deleted.Sub(began)), ms(settled.Sub(deleted))
+	r.DeleteMS, r.TeardownMS = ms(deleted.Sub(began)), ms(max(0, settled.Sub(deleted)))
 	if err := sleep(ctx, 2*time.Second); err != nil {
 		return r, err
 	}
@@ -118,15 +120,18 @@ func (l *lab) createRoutes(ctx context.Context, ns string, n int) error {
 // witness sees the status of the Gateway and of the routes in one namespace. It
 // is told of each version, so it asks nothing.
 type witness struct {
-	l        *lab
-	gateways watch.Interface
-	routes   watch.Interface
-	count    int
-	said     map[string]bool // routes that are accepted
+	gateways, routes watch.Interface
+	news             chan struct{} // something changed, or the watches ended
+
+	mu    sync.Mutex
+	count int             // that the Gateway has
+	said  map[string]bool // routes that were accepted, whether they still are or not
+	at    time.Time       // of the last change
+	ended bool
 }
 
 func (l *lab) witness(ctx context.Context, ns string) (*witness, error) {
-	w := &witness{l: l, count: -1, said: make(map[string]bool)}
+	w := &witness{news: make(chan struct{}, 1), count: -1, said: make(map[string]bool)}
 	var err error
 	if w.gateways, err = l.Watch(ctx, new(gatewayv1.GatewayList), client.InNamespace(home)); err != nil {
 		return nil, err
@@ -135,43 +140,65 @@ func (l *lab) witness(ctx context.Context, ns string) (*witness, error) {
 		w.gateways.Stop()
 		return nil, err
 	}
+	go w.run() // the API server ends the watch of who does not listen
 	return w, nil
 }
 
+// stop ends the watches.
 func (w *witness) stop() {
 	w.gateways.Stop()
 	w.routes.Stop()
 }
 
-// settled returns when the Gateway counted n routes and so many routes, whether
-// they still are or not, had said that they are accepted.
+// run takes the events until the watches end.
+func (w *witness) run() {
+	for open := true; open; {
+		var e watch.Event
+		select {
+		case e, open = <-w.gateways.ResultChan():
+		case e, open = <-w.routes.ResultChan():
+		}
+		w.mu.Lock()
+		switch o := e.Object.(type) {
+		case *gatewayv1.Gateway:
+			if n := attachedRoutes(o); n != w.count {
+				w.count, w.at = n, time.Now()
+			}
+		case *gatewayv1.HTTPRoute:
+			if !w.said[o.Name] && isAccepted(o) {
+				w.said[o.Name], w.at = true, time.Now()
+			}
+		}
+		w.ended = !open
+		w.mu.Unlock()
+		select {
+		case w.news <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// settled returns when the Gateway counted n routes and so many had said that
+// they are accepted.
 func (w *witness) settled(ctx context.Context, n, accepted int) (time.Time, error) {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for {
-		var e watch.Event
-		var open bool
+		w.mu.Lock()
+		count, said, at, ended := w.count, len(w.said), w.at, w.ended
+		w.mu.Unlock()
+		switch {
+		case count == n && said >= accepted:
+			return at, nil
+		case ended:
+			return at, errors.New("the API server ended a watch")
+		}
 		select {
-		case e, open = <-w.gateways.ResultChan():
-		case e, open = <-w.routes.ResultChan():
+		case <-w.news:
 		case <-ctx.Done():
-			return time.Time{}, context.Cause(ctx)
+			return at, context.Cause(ctx)
 		case <-limit.C:
-			return time.Time{}, fmt.Errorf("the Gateway counts %d routes, want %d; %d routes are accepted, want %d", w.count, n, len(w.said), accepted)
-		}
-		if !open {
-			return time.Time{}, fmt.Errorf("the API server ended a watch")
-		}
-		switch o := e.Object.(type) {
-		case *gatewayv1.Gateway:
-			w.count = attachedRoutes(o)
-		case *gatewayv1.HTTPRoute:
-			if isAccepted(o) {
-				w.said[o.Name] = true
-			}
-		}
-		if w.count == n && len(w.said) >= accepted {
-			return time.Now(), nil
+			return at, fmt.Errorf("the Gateway counts %d routes, want %d; %d routes are accepted, want %d", count, n, said, accepted)
 		}
 	}
 }
