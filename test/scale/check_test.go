@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -238,9 +240,19 @@ func TestResult(t *testing.T) {
 			t.Errorf("the tables don't have %q", want)
 		}
 	}
+	for load, want := range map[float64]bool{0: false, 100 * float64(r.CPUs): true} {
+		if r.Load[0] = load; strings.Contains(r.markdown(), busyNote) != want {
+			t.Errorf("load %v: the note is there: %v", load, !want)
+		}
+	}
 	dir := t.TempDir()
 	if err := r.write(dir); err != nil {
 		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"scale.md": r.markdown(), "scale.json": `"edits_per_s": 77`} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s is not as it should be: %v", name, err)
+		}
 	}
 }
 

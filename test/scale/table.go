@@ -19,6 +19,9 @@ func (r *result) markdown() string {
 		"the controller with its data plane, the backends and the loader share the CPUs. How it is measured, and what the figures can tell: see [DESIGN.md](../../scale/DESIGN.md).\n\n"+
 		"headgate %s, %s; Kubernetes %s.\n",
 		r.Time, r.CPUs, r.Kernel, r.Seconds, r.Load[0], r.Load[1], r.Version, r.Go, r.Kubernetes)
+	if r.busy() {
+		fmt.Fprintf(&b, "\n%s\n", busyNote)
+	}
 	if a := r.Attached; a != nil {
 		table(&b, fmt.Sprintf("attached: %d routes attach as fast as the API server takes them", a.Routes), a.rows())
 	}
@@ -37,6 +40,12 @@ func (r *result) markdown() string {
 	}
 	return b.String()
 }
+
+// busyNote says what the figures of a machine are worth that is not left alone.
+const busyNote = "Other programs kept the machine busy before the run began: times say how it does on a crowded machine, not how fast it is."
+
+// busy tells whether others used much of the CPUs before the run began.
+func (r *result) busy() bool { return r.Load[0] > 0.5*float64(r.CPUs) }
 
 func table(b *strings.Builder, title string, rows []row) {
 	fmt.Fprintf(b, "\n## %s\n\n| what | figure | target |\n| --- | ---: | ---: |\n", title)
