@@ -22,6 +22,7 @@ const (
 	waitBody                 // progress of a request's body
 	waitReader               // the client takes what is queued for it
 	waitTunnel               // a half-closed tunnel
+	waitLeave                // the client of HTTP/2 knows that the connection ends
 )
 
 // Why reading from a client is paused.
@@ -34,12 +35,14 @@ const (
 // connection can be kept.
 const maxDrain = 64 << 10
 
-// client is one client connection that speaks HTTP/1, owned by its loop.
+// client is one client connection, owned by its loop. It speaks HTTP/1 itself;
+// when HTTP/2 was negotiated, all that is HTTP is left to h2.
 type client struct {
 	worker *worker
 	socket *socket
 	conn   *reactor.Conn
 	tls    *tlsterm.Session // nil on a plain socket
+	h2     *h2conn          // nil unless HTTP/2 is spoken
 	ex     *exchange        // the request under way
 	in     []byte           // input that was not consumed
 	out    []byte           // plaintext to seal; TLS only
@@ -50,6 +53,7 @@ type client struct {
 	timer    reactor.Timer
 	progress time.Time // when the body, or a tunnel, last made progress; before, when it was accepted
 	buffered int       // outbound bytes when waitReader was armed
+	wire     int64     // ciphertext that was sent
 	requests uint32    // served so far
 	drained  uint32    // bytes of an unwanted body that were read
 
@@ -121,6 +125,11 @@ func (c *client) OnDrained(*reactor.Conn) {
 	if c.closed {
 		return
 	}
+	if c.h2 != nil {
+		c.h2.drained()
+		c.worker.flush()
+		return
+	}
 	if c.wait == waitReader {
 		c.rearm()
 	}
@@ -140,8 +149,8 @@ func (c *client) rearm() {
 		c.arm(waitBody, c.worker.srv.opts.Timeouts.Body)
 	case c.ex == nil:
 		c.arm(waitRequest, c.worker.srv.idleTimeout())
-	case c.ex.tunnel && (c.ex.requestDone || c.ex.responseEnd):
-		c.arm(waitTunnel, c.worker.srv.opts.Timeouts.HalfClosed)
+	case c.tunnel && (c.ex.requestDone || c.ex.responseEnd):
+		c.watchSilence()
 	}
 }
 
@@ -162,6 +171,9 @@ func (c *client) gone() {
 		c.ex = nil
 		ex.clientGone()
 	}
+	if c.h2 != nil {
+		c.h2.gone()
+	}
 	if c.tls != nil {
 		c.tls.Close()
 	}
@@ -175,6 +187,10 @@ func (c *client) gone() {
 
 // input takes plaintext.
 func (c *client) input(p []byte) {
+	if c.h2 != nil {
+		c.h2.input(p)
+		return
+	}
 	buf := p
 	if len(c.in) > 0 {
 		buf = append(c.in, p...)
@@ -263,7 +279,7 @@ func (c *client) head(ex *exchange) {
 	if c.hasBody {
 		c.arm(waitBody, c.worker.srv.opts.Timeouts.Body)
 	}
-	ex.begin(c)
+	ex.begin(c, c)
 }
 
 // body passes on a piece of the request's body, or its end.
@@ -339,6 +355,8 @@ func (c *client) inputEnded() {
 	}
 	c.eof = true
 	switch {
+	case c.h2 != nil:
+		c.h2.inputEnded()
 	case c.tunnel:
 		c.ex.requestEnd(nil)
 	case c.ex != nil && !c.bodyOpen:
@@ -425,6 +443,11 @@ var (
 func (c *client) expire(now time.Time) {
 	wait := c.wait
 	c.wait = waitNothing
+	if c.h2 != nil {
+		c.h2.expire(wait)
+		c.worker.flush()
+		return
+	}
 	switch wait {
 	case waitHandshake:
 		c.finish(false)

@@ -4,5 +4,5 @@
 // one snapshot for the next without touching a connection.
 //
 // The exchange and everything below it are independent of the HTTP version:
-// the codecs (http1 today) sit between them and the sockets.
+// the codecs (http1 and http2) sit between them and the sockets.
 package dataplane

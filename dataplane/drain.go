@@ -92,10 +92,12 @@ func (s *Server) idleTimeout() time.Duration {
 // drain tells the connection that the server is about to stop.
 func (c *client) drain() {
 	switch {
-	case c.wait == waitRequest:
+	case c.wait == waitRequest && (c.h2 == nil || !c.h2.warned):
 		// Not all at once: their clients connect again.
 		d := c.worker.srv.idleTimeout()
 		c.arm(waitRequest, d/2+rand.N(d/2+1))
+	case c.h2 != nil:
+		c.h2.drain()
 	case c.wait == waitReader && c.ex == nil && !c.bodyOpen && len(c.in) == 0:
 		c.finish(false) // when it has read its answer
 	}

@@ -22,7 +22,8 @@ const (
 // answer, and is recycled.
 type exchange struct {
 	worker *worker
-	client *client
+	client *client   // the connection
+	side   requester // the client's side of this exchange
 
 	request  message.Request
 	stream   upstream.Stream // holds the response's head
@@ -51,13 +52,13 @@ type exchange struct {
 	requestTimer reactor.Timer
 	tryTimer     reactor.Timer
 
-	sending     bool // the request's head went to the upstream
-	requestDone bool // the client's side of the request, or tunnel, has ended
-	answered    bool // a final head went to the client
-	tunnel      bool
-	responseEnd bool // the upstream's side of a tunnel has ended
-	bodySent    bool // a part of the request's body left: no further try
-	timed       bool // the route sets timeouts
+	sending     bool     // the request's head went to the upstream
+	requestDone bool     // the client's side of the request, or tunnel, has ended
+	answered    bool     // a final head went to the client
+	tunnel      switcher // not nil once the connection changed its protocol
+	responseEnd bool     // the upstream's side of a tunnel has ended
+	bodySent    bool     // a part of the request's body left: no further try
+	timed       bool     // the route sets timeouts
 }
 
 func (ex *exchange) retained() int {
@@ -72,20 +73,21 @@ func (ex *exchange) reset() {
 	ex.stream.Reset()
 	ex.local.Reset()
 	ex.trailers.Reset()
-	ex.client, ex.action, ex.backend = nil, nil, nil
+	ex.client, ex.side, ex.action, ex.backend = nil, nil, nil, nil
 	ex.filters = filter.Exchange{}
 	ex.match.Rule, ex.match.Match = nil, nil
 	ex.pending = ex.pending[:0]
 	ex.bytesIn, ex.bytesOut = 0, 0
 	ex.host, ex.logPath, ex.requestID, ex.upstreamAddr = nil, nil, nil, ""
 	ex.connects, ex.stales, ex.status, ex.err, ex.shed = 0, 0, 0, nil, 0
-	ex.sending, ex.requestDone, ex.answered, ex.tunnel, ex.responseEnd, ex.bodySent, ex.timed = false, false, false, false, false, false, false
+	ex.tunnel = nil
+	ex.sending, ex.requestDone, ex.answered, ex.responseEnd, ex.bodySent, ex.timed = false, false, false, false, false, false
 }
 
 // begin takes the request whose head was parsed: S3 of the paper's pipeline,
 // match and balance.
-func (ex *exchange) begin(c *client) {
-	ex.client = c
+func (ex *exchange) begin(c *client, side requester) {
+	ex.client, ex.side = c, side
 	ex.started = ex.worker.loop.Now()
 	ex.worker.arrive(&ex.sample)
 	r := &ex.request
@@ -107,7 +109,7 @@ func (ex *exchange) begin(c *client) {
 
 	routes := c.socket.routes()
 	if routes == nil {
-		c.keepAlive = false // its socket is gone
+		side.last() // its socket is gone
 		ex.fail(errNoListener)
 		return
 	}
@@ -188,9 +190,9 @@ func (ex *exchange) open(fresh bool) {
 	ex.stream.Open(ex.backend.cluster.Shard(ex.worker.index), ex.try(fresh))
 	if ex.stream.Held() {
 		ex.hold()
-	} else if ex.stream.Active() && !ex.sending && ex.client.bodyOpen && ex.request.HasBody() {
+	} else if ex.stream.Active() && !ex.sending && ex.request.HasBody() && ex.side.bodyComing() {
 		// Not connected yet: the client is slowed down, not buffered.
-		ex.client.pause(pauseUpstream)
+		ex.side.hold()
 	}
 }
 
@@ -205,7 +207,7 @@ func (ex *exchange) OnReady() {
 		ex.pending = ex.pending[:0]
 	}
 	if ex.requestDone {
-		ex.client.unpause(pauseUpstream)
+		ex.side.release()
 		ex.stream.SendEnd(&ex.trailers)
 		return
 	}
@@ -215,9 +217,9 @@ func (ex *exchange) OnReady() {
 // resumeClient lets the client send again when the upstream has room.
 func (ex *exchange) resumeClient() {
 	if ex.stream.Congested() {
-		ex.client.pause(pauseUpstream)
+		ex.side.hold()
 	} else {
-		ex.client.unpause(pauseUpstream)
+		ex.side.release()
 	}
 }
 
@@ -231,23 +233,23 @@ func (ex *exchange) requestData(p []byte) {
 			return
 		}
 		ex.pending = append(ex.pending, p...)
-		ex.client.pause(pauseUpstream)
+		ex.side.hold()
 		return
 	}
 	ex.bodySent = true
 	ex.stream.SendData(p)
 	if ex.stream.Congested() {
-		ex.client.pause(pauseUpstream)
+		ex.side.hold()
 	}
 }
 
 // requestEnd takes the end of the request, or of the client's side of a tunnel.
 func (ex *exchange) requestEnd(trailers *message.Headers) {
-	if ex.requestDone && !ex.tunnel {
+	if ex.requestDone && ex.tunnel == nil {
 		return
 	}
 	ex.requestDone = true
-	if ex.tunnel {
+	if ex.tunnel != nil {
 		ex.stream.SendEnd(nil)
 		ex.halfClosed()
 		return
@@ -266,13 +268,13 @@ func (ex *exchange) requestEnd(trailers *message.Headers) {
 // OnHead passes a response's head on: S5 of the pipeline.
 func (ex *exchange) OnHead() {
 	r := &ex.stream.Response
-	c := ex.client
 	if r.Informational() {
-		c.writeHead(r, &ex.request)
+		ex.side.writeHead(r, &ex.request)
 		r.Reset()
 		return
 	}
-	if r.Status == 101 && !ex.switches(r) {
+	tunnel, switches := ex.side.(switcher)
+	if r.Status == 101 && !(switches && ex.switches(r)) {
 		ex.stream.Cancel()
 		ex.fail(errUnasked)
 		return
@@ -281,17 +283,13 @@ func (ex *exchange) OnHead() {
 	ex.backend.filters.Response(r)
 	ex.action.filters.Response(r)
 	ex.answered, ex.status = true, r.Status
-	c.writeHead(r, &ex.request)
+	ex.side.writeHead(r, &ex.request)
 	ex.worker.wrote(&ex.sample)
 	if r.Status == 101 {
-		ex.tunnel, c.tunnel = true, true
+		ex.tunnel = tunnel
 		ex.requestDone = false
 		ex.worker.metrics.AddUpgrades(1)
-		c.disarm()
-		c.resumeInput()
-		if c.eof {
-			ex.requestEnd(nil)
-		}
+		tunnel.switchOver()
 	}
 }
 
@@ -305,14 +303,14 @@ func (ex *exchange) OnData(p []byte) {
 	ex.bytesOut += int64(len(p))
 	ex.progressed()
 	ex.worker.writing(&ex.sample)
-	ex.client.writeData(p)
+	ex.side.writeData(p)
 	ex.worker.wrote(&ex.sample)
 	ex.throttle()
 }
 
 // throttle stops reading from the upstream while the client is congested.
 func (ex *exchange) throttle() {
-	if ex.stream.Active() && ex.client.congested() {
+	if ex.stream.Active() && ex.side.congested() {
 		ex.stream.Pause()
 	}
 }
@@ -321,18 +319,18 @@ func (ex *exchange) throttle() {
 func (ex *exchange) clientDrained() { ex.stream.Resume() }
 
 // OnDrained tells that the upstream took most of what was queued for it.
-func (ex *exchange) OnDrained() { ex.client.unpause(pauseUpstream) }
+func (ex *exchange) OnDrained() { ex.side.release() }
 
 // OnEnd ends the response, or the upstream's side of a tunnel.
 func (ex *exchange) OnEnd(trailers *message.Headers) {
-	if ex.tunnel {
+	if ex.tunnel != nil {
 		ex.responseEnd = true
-		ex.client.closeWrite()
+		ex.tunnel.closeWrite()
 		ex.halfClosed()
 		return
 	}
 	ex.worker.writing(&ex.sample)
-	ex.client.writeEnd(trailers)
+	ex.side.writeEnd(trailers)
 	ex.worker.wrote(&ex.sample)
 	ex.worker.answered(&ex.sample, ex.stream.Placed())
 	ex.finish()
@@ -341,22 +339,21 @@ func (ex *exchange) OnEnd(trailers *message.Headers) {
 // halfClosed ends a tunnel when both of its sides have ended, and bounds how
 // long one that lost a side may be silent.
 func (ex *exchange) halfClosed() {
-	c := ex.client
 	if !ex.responseEnd || !ex.requestDone {
 		ex.progressed()
-		c.arm(waitTunnel, ex.worker.srv.opts.Timeouts.HalfClosed)
+		ex.tunnel.watchSilence()
 		return
 	}
 	ex.stream.Close()
-	c.keepAlive = false
+	ex.side.last()
 	ex.finish()
 }
 
 // progressed notes that bytes pass through a tunnel: only a silent one that lost
 // a side is cut.
 func (ex *exchange) progressed() {
-	if ex.tunnel {
-		ex.client.progress = ex.worker.loop.Now()
+	if ex.tunnel != nil {
+		ex.tunnel.progressed()
 	}
 }
 
@@ -408,7 +405,7 @@ func (ex *exchange) tryExpired(time.Time) {
 
 func (ex *exchange) expired(reason string) {
 	w := ex.worker
-	if !ex.tunnel { // the timeouts bound a request, not the protocol that it led to
+	if ex.tunnel == nil { // the timeouts bound a request, not the protocol that it led to
 		ex.stream.Blame()
 		ex.fail(&message.RequestError{Origin: message.Upstream, Status: 504, Reason: reason, Err: errRouteTimeout})
 	}
@@ -420,7 +417,7 @@ var errRouteTimeout = errors.New("the route's timeout passed")
 // clientGone ends the exchange because its client's connection is gone.
 func (ex *exchange) clientGone() {
 	ex.stream.Cancel()
-	if ex.err == nil && !ex.tunnel {
+	if ex.err == nil && ex.tunnel == nil {
 		ex.err = errClientGone
 	}
 	ex.end()
@@ -428,9 +425,9 @@ func (ex *exchange) clientGone() {
 
 // finish ends an exchange whose answer is complete.
 func (ex *exchange) finish() {
-	c := ex.client
+	side := ex.side
 	ex.end()
-	c.responseDone()
+	side.responseDone()
 }
 
 // end gives everything back. The exchange must not be used afterwards.
@@ -441,7 +438,7 @@ func (ex *exchange) end() {
 	if ex.stream.Active() {
 		ex.stream.Cancel()
 	}
-	if ex.tunnel {
+	if ex.tunnel != nil {
 		w.metrics.AddUpgrades(-1)
 	}
 	ex.record()

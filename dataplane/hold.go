@@ -24,9 +24,10 @@ func (ex *exchange) try(fresh bool) upstream.Try {
 	return t
 }
 
-// hold pauses reading from a client whose request is held: TCP pushes back.
+// hold asks a client whose request is held for no more of it: TCP pushes back,
+// or HTTP/2 withholds the window.
 func (ex *exchange) hold() {
-	ex.client.pause(pauseUpstream)
+	ex.side.hold()
 	ex.stream.Paused()
 }
 

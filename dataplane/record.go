@@ -65,6 +65,8 @@ func protocolName(major, minor uint8) string {
 		return "HTTP/1.0"
 	case major == 1:
 		return "HTTP/1.1"
+	case major == 2:
+		return "HTTP/2.0"
 	}
 	return ""
 }

@@ -36,7 +36,7 @@ func (ex *exchange) fail(err error) {
 	if re.Origin == message.Client {
 		ex.worker.metrics.ClientError(re.Reason)
 		if re.Status == 400 {
-			ex.client.keepAlive = false // who sends such a thing may be lost in the stream
+			ex.side.spoilt()
 		}
 	}
 	if ex.answered {
@@ -59,11 +59,10 @@ func localText(e *message.RequestError) string {
 	return fmt.Sprintf("%d %s: %v", e.Status, http.StatusText(e.Status), e.Err)
 }
 
-// refuse answers a request whose head could not be parsed.
-func (ex *exchange) refuse(c *client, err error) {
-	ex.request.Reset()
-	ex.request.Major, ex.request.Minor = 1, 1
-	ex.client = c
+// refuse answers a request whose head was not taken.
+func (ex *exchange) refuse(c *client, side requester, err error) {
+	ex.client, ex.side = c, side
+	ex.logPath = ex.request.Path
 	ex.started = ex.worker.loop.Now()
 	ex.fail(err)
 }
@@ -90,12 +89,12 @@ func (ex *exchange) reply(status int, text string, more func(*message.Response))
 	r.Headers.Add("Date", ex.worker.loop.Now().UTC().Format(http.TimeFormat))
 	more(r)
 	ex.answered, ex.status = true, status
-	c := ex.client
-	c.writeHead(r, &ex.request)
+	side := ex.side
+	side.writeHead(r, &ex.request)
 	if !r.Bodyless {
 		ex.bytesOut = r.ContentLength
 		w.scratch = append(append(w.scratch[:0], text...), '\n')
-		c.writeData(w.scratch)
+		side.writeData(w.scratch)
 	}
 	ex.finish()
 }
@@ -111,16 +110,10 @@ func (ex *exchange) replyReason(status int) string {
 // reached or a last chunk that is missing tells it, and where only the end of
 // the connection ends the body, a reset does.
 func (ex *exchange) cut() {
-	c := ex.client
-	delimited := c.chunked || ex.stream.Response.ContentLength != message.Unknown
-	tunnel := ex.tunnel
-	c.ex = nil
+	side := ex.side
+	visible := ex.stream.Response.ContentLength != message.Unknown || ex.tunnel != nil
 	ex.end()
-	if delimited || tunnel {
-		c.finish(false)
-	} else {
-		c.abort(nil)
-	}
+	side.cut(visible)
 }
 
 // defaultDrain is how long Shutdown waits when its context has no deadline.

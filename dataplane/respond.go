@@ -98,7 +98,9 @@ func (c *client) refuse(ex *exchange, err error) {
 	c.keepAlive = false
 	c.ex = ex
 	c.bodyOpen = false
-	ex.refuse(c, err)
+	ex.request.Reset()
+	ex.request.Major, ex.request.Minor = 1, 1
+	ex.refuse(c, c, err)
 }
 
 // badBody ends the connection because the request's body could not be parsed.

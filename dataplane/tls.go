@@ -12,6 +12,9 @@ import (
 // middle of an event.
 const sealAt = 64 << 10
 
+// protocolH2 is HTTP/2's name in ALPN (RFC 9113, 3.2).
+const protocolH2 = "h2"
+
 // pauseHandshake: the handshake has all the input that it can use.
 const pauseHandshake uint8 = 1 << 7
 
@@ -26,6 +29,7 @@ func (t *tlsCarrier) Post(fn func()) { t.worker.Post(fn) }
 // WriteWire sends ciphertext.
 func (t *tlsCarrier) WriteWire(p []byte) {
 	t.worker.metrics.Sent(len(p))
+	t.wire += int64(len(p))
 	t.conn.Write(p)
 }
 
@@ -43,6 +47,11 @@ func (t *tlsCarrier) Handshaken(err error) {
 	c.ready = true
 	c.worker.accepted(c.progress)
 	c.unpause(pauseHandshake)
+	if c.tls.Protocol() == protocolH2 {
+		c.startH2()
+		c.readPlain()
+		return
+	}
 	c.arm(waitRequest, c.worker.srv.idleTimeout())
 	c.readPlain()
 }

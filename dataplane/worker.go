@@ -20,6 +20,7 @@ const (
 	maxFreeExchanges = 2048
 	maxRetained      = 8 << 10  // bytes of one recycled exchange, so 16 MiB in all
 	plainBuffer      = 32 << 10 // decrypted bytes that are read at once
+	borrowed         = sealAt + 4<<10
 )
 
 // worker is what the data plane keeps for one loop. Everything in it belongs to
@@ -34,8 +35,10 @@ type worker struct {
 
 	clients clientList
 	free    []*exchange
-	scratch []byte // heads are written here first
-	plain   []byte // decrypted input; allocated by the first TLS connection
+	streams []*h2stream // recycled
+	frames  []byte      // what h2 codecs append to; empty between two calls
+	scratch []byte      // heads are written here first
+	plain   []byte      // decrypted input; allocated by the first TLS connection
 	out     [][]byte
 	dirty   []*client // TLS connections with plaintext to seal at the end of the event
 	random  *rand.ChaCha8
@@ -85,7 +88,7 @@ func (w *worker) borrow() []byte {
 		w.out = w.out[:n-1]
 		return b
 	}
-	return make([]byte, 0, sealAt+4<<10)
+	return make([]byte, 0, borrowed)
 }
 
 func (w *worker) giveBack(b []byte) {

@@ -9,13 +9,13 @@ import (
 
 // Features returns the names of the Gateway API features that the compiler and
 // the data plane have, whatever the source of the objects is, in alphabetical
-// order. Detection of misdirected requests is not among them yet: it works for
-// HTTP/1.1, but the feature is defined, and tested, with HTTP/2.
+// order.
 func Features() []string {
 	return []string{
 		string(features.SupportGateway),
 		string(features.SupportGatewayAddressEmpty),
 		string(features.SupportGatewayHTTPListenerIsolation),
+		string(features.SupportGatewayHTTPSListenerDetectMisdirectedRequests),
 		string(features.SupportGatewayPort8080),
 		string(features.SupportGatewayStaticAddresses),
 		string(features.SupportHTTPRoute),

@@ -257,10 +257,11 @@ func TestAttributes(t *testing.T) {
 		wantFail bool
 	}{
 		{name: "none offered", want: ""},
-		{name: "http/1.1 by default", client: []string{"h2", "http/1.1"}, want: "http/1.1"},
+		{name: "h2 by default", client: []string{"http/1.1", "h2"}, want: "h2"},
+		{name: "http/1.1 by default", client: []string{"http/1.1"}, want: "http/1.1"},
 		{name: "http/1.0 by default", client: []string{"http/1.0"}, want: "http/1.0"},
-		{name: "nothing in common", client: []string{"h2"}, wantFail: true},
-		{name: "h2 when it is served", server: []string{"h2", "http/1.1"}, client: []string{"http/1.1", "h2"}, want: "h2"},
+		{name: "nothing in common", client: []string{"h3"}, wantFail: true},
+		{name: "without h2", server: []string{"http/1.1"}, client: []string{"h2", "http/1.1"}, want: "http/1.1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -14,7 +14,7 @@ type Options struct {
 	// least 1.
 	MaxHandshakes int
 	// NextProtos are the application protocols (RFC 7301), the preferred one
-	// first. Default: http/1.1, http/1.0.
+	// first. Default: h2, http/1.1, http/1.0.
 	NextProtos []string
 	// TicketRotation is the age at which the key of new session tickets is
 	// replaced. A ticket is taken for at least twice, at most three times as
@@ -40,7 +40,7 @@ func New(o Options) *Terminator {
 	}
 	if len(o.NextProtos) == 0 {
 		// Clients that ask for HTTP/1.0 by ALPN exist (curl -0).
-		o.NextProtos = []string{"http/1.1", "http/1.0"}
+		o.NextProtos = []string{"h2", "http/1.1", "http/1.0"}
 	}
 	if o.TicketRotation <= 0 {
 		o.TicketRotation = 12 * time.Hour
