@@ -46,6 +46,8 @@ type Options struct {
 	// Ports tells who has a port that is taken, and whether connections come to
 	// those that are not. It may be nil: then only the system's error is told.
 	Ports Ports
+	// Observe may be nil. It hears of each turn, in the loop: it must not wait.
+	Observe func(*State)
 	// Logger may be nil.
 	Logger *zap.Logger
 	// Holdoff bounds how soon a change is taken.
@@ -220,6 +222,9 @@ func (l *Loop) Turn(ctx context.Context) {
 	compile.SortProblems(next.Problems)
 	l.state.Store(next)
 	l.open(next)
+	if l.o.Observe != nil {
+		l.o.Observe(next)
+	}
 	l.tell(next.Problems)
 	l.say(ctx, next.Report)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/headgate/headgate/controllers/compile"
 	"github.com/headgate/headgate/controllers/holdoff"
+	"github.com/headgate/headgate/controllers/node"
 	"github.com/headgate/headgate/controllers/source/kube"
 	"github.com/headgate/headgate/controllers/status"
 )
@@ -47,8 +48,27 @@ type ManagerOptions struct {
 	Holdoff  holdoff.Options
 	// Ports is passed on to the [Loop].
 	Ports Ports
+	// Report says how this process tells of its data plane.
+	Report ReportOptions
+	// Now is the clock; default [time.Now].
+	Now func() time.Time
 	// Logger may be nil.
 	Logger *zap.Logger
+}
+
+// ReportOptions say how a process tells of its data plane.
+type ReportOptions struct {
+	// Name is the name of its DataPlane object; without one it tells nothing, and
+	// nothing is asked of others.
+	Name string
+	// NodeName is the Node that the object goes with; empty for none.
+	NodeName string
+	// Version is the program's.
+	Version string
+	// Stats samples the data plane; may be nil.
+	Stats node.Stats
+	// Every and Pace are as in [node.Options].
+	Every, Pace time.Duration
 }
 
 // Manager is the loop on the objects of an API server, and the election of the
@@ -59,6 +79,12 @@ type Manager struct {
 	loop *Loop
 	sink *status.Kube
 	lock resourcelock.Interface
+
+	source *kube.Source
+	report *node.Reporter // nil when nothing is told
+	// applied is since when a snapshot is served. They are the loop's.
+	hash    string
+	applied time.Time
 }
 
 // NewManager returns a manager that stands still until [Manager.Run]. It does not
@@ -73,20 +99,26 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 	if o.Election.Lease == 0 {
 		o.Election.Lease = 15 * time.Second
 	}
-	src, err := kube.Open(kube.Options{Config: o.Config, Compile: o.Compile, NodeName: o.NodeName, Logger: o.Logger})
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the default of a clock that is passed in
+	}
+	src, err := kube.Open(kube.Options{Config: o.Config, Compile: o.Compile, NodeName: o.NodeName, Nodes: o.Report.Name != "", Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{o: o, log: o.Logger}
+	m := &Manager{o: o, log: o.Logger, source: src}
 	m.sink, err = status.NewKube(status.KubeOptions{
 		Client: src.Client(), Objects: src, ControllerName: gatewayv1.GatewayController(o.Compile.ControllerName),
-		Services: o.Services, Logger: o.Logger,
+		Services: o.Services, DataPlane: o.Report.Name, Now: o.Now, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	m.loop, err = New(Options{Source: src, DataPlane: o.DataPlane, Sink: m.sink, Ports: o.Ports, Logger: o.Logger, Holdoff: o.Holdoff})
+	m.loop, err = New(Options{Source: src, DataPlane: o.DataPlane, Sink: m.sink, Ports: o.Ports, Observe: m.observe, Logger: o.Logger, Holdoff: o.Holdoff})
 	if err != nil {
+		return nil, err
+	}
+	if err := m.prepareReport(); err != nil {
 		return nil, err
 	}
 	if o.Election.Name != "" {
@@ -110,12 +142,51 @@ func (m *Manager) Run(ctx context.Context) error {
 	defer running.Wait()
 	running.Go(func() { m.write(ctx, terms) })
 	running.Go(func() { m.stand(ctx, terms) })
+	if m.report != nil {
+		running.Go(func() { m.report.Run(ctx) })
+	}
 	err := m.loop.Run(ctx)
 	cancel()
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err
+}
+
+// prepareReport makes the reporter, if there is something to report under.
+func (m *Manager) prepareReport() (err error) {
+	r := m.o.Report
+	if r.Name == "" {
+		return nil
+	}
+	m.report, err = node.New(node.Options{
+		Client: m.source.Client(), Name: r.Name, NodeName: r.NodeName, ControllerName: m.o.Compile.ControllerName, Version: r.Version,
+		Started: m.o.Now(), Stats: r.Stats, Every: r.Every, Pace: r.Pace, Now: m.o.Now, Logger: m.log,
+	})
+	return err
+}
+
+// observe tells the reporter of a turn of the loop, which calls it.
+func (m *Manager) observe(s *State) {
+	if m.report == nil {
+		return
+	}
+	if s.Hash != m.hash {
+		m.hash, m.applied = s.Hash, m.o.Now()
+	}
+	o := &node.Observation{Hash: s.Hash, Applied: m.applied, Refused: s.Result.Err, Gateways: s.Report.Gateways}
+	in := m.source.Current()
+	for _, p := range in.DataPlanes {
+		if p.Name == m.o.Report.Name {
+			o.Object = p
+		}
+	}
+	for _, n := range in.Nodes {
+		if n.Name == m.o.Report.NodeName {
+			o.NodeUID = n.UID
+		}
+	}
+	m.report.Observe(o)
 }
 
 func (m *Manager) prepareElection() error {

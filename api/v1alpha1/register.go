@@ -16,6 +16,7 @@ var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&BackendPolicy{}, &BackendPolicyList{},
+		&DataPlane{}, &DataPlaneList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -23,6 +24,7 @@ import (
 	"github.com/headgate/headgate/controllers"
 	"github.com/headgate/headgate/controllers/compile"
 	"github.com/headgate/headgate/controllers/port"
+	"github.com/headgate/headgate/dataplane"
 )
 
 type controllerFlags struct {
@@ -40,6 +42,8 @@ type controllerFlags struct {
 	namespace      string
 	leaseName      string
 	lease          time.Duration
+	report         string
+	reportNode     string // the Node, whatever the addresses are
 }
 
 func controllerCmd() *cobra.Command { return new(controllerFlags).command() }
@@ -67,6 +71,7 @@ While the API server is out of reach, what was served last is served on.`,
 	fs.StringSliceVar(&f.pool, "address-pool", nil, "addresses for Gateways, such as 192.0.2.64/26; this host must have them; repeatable")
 	fs.StringVar(&f.balancer, "address-service", "", "NAMESPACE/NAME of the Service of type LoadBalancer that leads to this process: Gateways have its addresses, and can have its ports only")
 	fs.StringVar(&f.nodeName, "node-name", os.Getenv("NODE_NAME"), "the Node that this process runs on: its addresses are reported in mode node; default $NODE_NAME")
+	fs.StringVar(&f.report, "data-plane-name", "", "the name of the DataPlane object in which this process says what it serves; off for none; default: the node's name, behind a Service and outside of a cluster the host's")
 	fs.StringSliceVar(&f.nodeAddresses, "node-address", nil, "addresses to report in mode node instead of the Node's; repeatable")
 	fs.BoolVar(&f.services, "gateway-services", true, "keep a Service for each Gateway, with the labels and annotations of spec.infrastructure")
 	fs.BoolVar(&f.elect, "leader-elect", true, "choose one replica that writes the status; without it this process writes")
@@ -224,7 +229,30 @@ func (f *controllerFlags) election() (controllers.Election, error) {
 	}, nil
 }
 
+// dataPlaneName is the name of the DataPlane object of this process; "" for none.
+// There may be several pods on a node where they are behind a Service.
+func (f *controllerFlags) dataPlaneName() (string, error) {
+	switch {
+	case f.report == "off":
+		return "", nil
+	case f.report != "":
+	case f.reportNode != "" && f.addressMode != "service":
+		return f.reportNode, nil
+	default:
+		host, err := os.Hostname()
+		if err != nil {
+			return "", fmt.Errorf("--data-plane-name: name one, or use off: %w", err)
+		}
+		return strings.ToLower(host), nil
+	}
+	if faults := validation.IsDNS1123Subdomain(f.report); len(faults) > 0 {
+		return "", fmt.Errorf("--data-plane-name %q: %s", f.report, strings.Join(faults, "; "))
+	}
+	return f.report, nil
+}
+
 func (f *controllerFlags) run(ctx context.Context) error {
+	f.reportNode = f.nodeName
 	config, err := f.restConfig()
 	if err != nil {
 		return err
@@ -237,6 +265,10 @@ func (f *controllerFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	report, err := f.dataPlaneName()
+	if err != nil {
+		return err
+	}
 	var m *controllers.Manager
 	p, err := f.start(ctx, func() error {
 		select {
@@ -245,12 +277,13 @@ func (f *controllerFlags) run(ctx context.Context) error {
 		default:
 			return errors.New("the objects of the cluster are not known yet, or their first configuration is not applied")
 		}
-	}, func(server controllers.DataPlane, log *zap.Logger) (err error) {
+	}, func(server *dataplane.Server, log *zap.Logger) (err error) {
 		klog.SetLogger(newLogr(log))
 		ctrllog.SetLogger(newLogr(log))
 		m, err = controllers.NewManager(controllers.ManagerOptions{
 			Config: config, DataPlane: server, Compile: opts, NodeName: f.nodeName,
 			Services: f.services, Election: election, Ports: port.New(port.Options{}), Logger: log,
+			Report: controllers.ReportOptions{Name: report, NodeName: f.reportNode, Version: version, Stats: sampler{server}},
 		})
 		return err
 	})

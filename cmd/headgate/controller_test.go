@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 
@@ -121,5 +122,33 @@ func TestControllerElection(t *testing.T) {
 	f.leaseName = ""
 	if _, err := f.election(); err == nil || !strings.Contains(err.Error(), "--leader-election-name") {
 		t.Errorf("an election without a name: error %v", err)
+	}
+}
+
+// The DataPlane object has the node's name where one process is on a node.
+func TestDataPlaneName(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host = strings.ToLower(host)
+	for name, c := range map[string]struct {
+		f    controllerFlags
+		want string
+		err  bool
+	}{
+		"on a node":          {controllerFlags{reportNode: "node-1", addressMode: "node"}, "node-1", false},
+		"behind a Service":   {controllerFlags{reportNode: "node-1", addressMode: "service"}, host, false},
+		"outside":            {controllerFlags{addressMode: "node"}, host, false},
+		"named":              {controllerFlags{report: "edge-1", reportNode: "node-1"}, "edge-1", false},
+		"off":                {controllerFlags{report: "off", reportNode: "node-1"}, "", false},
+		"what no object has": {controllerFlags{report: "Edge_1"}, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := c.f.dataPlaneName()
+			if got != c.want || (err != nil) != c.err {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
 	}
 }

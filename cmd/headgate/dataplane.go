@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
-	"github.com/headgate/headgate/controllers"
 	"github.com/headgate/headgate/dataplane"
 	"github.com/headgate/headgate/dataplane/accesslog"
 	"github.com/headgate/headgate/dataplane/admin"
@@ -114,7 +113,7 @@ type process struct {
 // start starts a data plane that serves nothing yet. ready says why the process
 // is not ready, nil when it is. control is given the data plane, before the
 // admin server asks ready. When ctx ends, waiting for another process ends.
-func (f *dataPlaneFlags) start(ctx context.Context, ready func() error, control func(controllers.DataPlane, *zap.Logger) error) (*process, error) {
+func (f *dataPlaneFlags) start(ctx context.Context, ready func() error, control func(*dataplane.Server, *zap.Logger) error) (*process, error) {
 	log, err := newLogger(f.logLevel, f.logFormat)
 	if err != nil {
 		return nil, err

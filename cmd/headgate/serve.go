@@ -19,6 +19,7 @@ import (
 	"github.com/headgate/headgate/controllers/port"
 	"github.com/headgate/headgate/controllers/source/file"
 	"github.com/headgate/headgate/controllers/status"
+	"github.com/headgate/headgate/dataplane"
 	"github.com/headgate/headgate/dataplane/ir"
 )
 
@@ -98,7 +99,7 @@ func serve(ctx context.Context, dir string, f *serveFlags) error {
 		default:
 			return errors.New("the first configuration is not applied yet")
 		}
-	}, func(server controllers.DataPlane, log *zap.Logger) (err error) {
+	}, func(server *dataplane.Server, log *zap.Logger) (err error) {
 		loop, err = controllers.New(controllers.Options{Source: src, DataPlane: server, Sink: sink, Ports: port.New(port.Options{}), Logger: log})
 		return err
 	})

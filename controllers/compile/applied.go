@@ -27,7 +27,7 @@ func (r *Report) Applied(res ir.ApplyResult) *Report {
 		a := outcome{res: res, gateway: g, status: g.Status.DeepCopy()}
 		if a.apply() {
 			now := *g
-			now.Status = *a.status
+			now.Status, now.intended = *a.status, g
 			out.Gateways[i] = &now
 			out.Problems = append(out.Problems, a.found.problems(kindGateway, g.Namespace, g.Name)...)
 		}

@@ -29,6 +29,11 @@ type Input struct {
 	ConfigMaps      []*corev1.ConfigMap
 	BackendPolicies []*v1alpha1.BackendPolicy
 
+	// DataPlanes and Nodes say what other nodes serve. Compiling does not read
+	// them; [Report.Across] does.
+	DataPlanes []*v1alpha1.DataPlane
+	Nodes      []*corev1.Node
+
 	// Assigned are the addresses that Gateways already have from the pool
 	// ([Report.Assigned] of the last report). They keep them while they can.
 	Assigned map[types.NamespacedName]netip.Addr

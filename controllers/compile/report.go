@@ -47,6 +47,10 @@ type GatewayReport struct {
 	sockets [][]string
 	// rivals are what else has the address and port of each listener.
 	rivals [][]rival
+	// intended is the report before a data plane answered, when it changed; behind
+	// are the data planes of other nodes that serve an earlier generation.
+	intended *GatewayReport
+	behind   []string
 	// addresses are what Status.Addresses says, by the address that is bound.
 	addresses []boundAddress
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -28,6 +29,9 @@ type KubeOptions struct {
 	ControllerName gatewayv1.GatewayController
 	// Services says to keep a Service for each Gateway.
 	Services bool
+	// DataPlane is the name of the DataPlane of this process; without one the others
+	// are not asked.
+	DataPlane string
 	// Writers bounds how many writes are under way at once; default 16.
 	Writers int
 	// Now is the clock; default [time.Now].
@@ -44,12 +48,18 @@ type Kube struct {
 	log  *zap.Logger
 	last atomic.Pointer[turn]
 	wake chan struct{}
+	// told are the Gateways as the last report had them, and behind is since when a
+	// data plane is behind. They are Write's.
+	told   map[types.NamespacedName]*compile.GatewayReport
+	behind map[types.NamespacedName]lag
 }
 
 // turn is a report with the objects that it is about.
 type turn struct {
 	report *compile.Report
 	input  compile.Input
+	// held is until when a Gateway's status is kept back.
+	held map[types.NamespacedName]time.Time
 }
 
 // NewKube returns a Kube.
@@ -66,12 +76,19 @@ func NewKube(o KubeOptions) (*Kube, error) {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	return &Kube{o: o, log: o.Logger, wake: make(chan struct{}, 1)}, nil
+	return &Kube{
+		o: o, log: o.Logger, wake: make(chan struct{}, 1),
+		told: make(map[types.NamespacedName]*compile.GatewayReport), behind: make(map[types.NamespacedName]lag),
+	}, nil
 }
 
 // Write takes a report. It never waits for the API server.
 func (k *Kube) Write(_ context.Context, r *compile.Report) error {
-	k.last.Store(&turn{r, k.o.Objects.Current()})
+	in := k.o.Objects.Current()
+	if k.o.DataPlane != "" {
+		r = k.across(r, &in)
+	}
+	k.last.Store(&turn{r, in, k.held(r)})
 	select {
 	case k.wake <- struct{}{}:
 	default:

@@ -110,7 +110,11 @@ func (p *planner) next(most int) (jobs []job, wait time.Duration) {
 			open = append(open, i)
 			continue
 		}
-		if d := st.due().Sub(now); d > 0 {
+		due := st.due()
+		if s.notBefore.After(due) {
+			due = s.notBefore
+		}
+		if d := due.Sub(now); d > 0 {
 			if wait == 0 || d < wait {
 				wait = d
 			}

@@ -26,6 +26,8 @@ type subject struct {
 	// change returns how to bring a version of the object up to date, or nil when
 	// it is, or must be left alone.
 	change func(have client.Object, now metav1.Time) write
+	// notBefore keeps the write back; zero does not.
+	notBefore time.Time
 }
 
 // write brings one object up to date and returns it as it is then.
@@ -99,7 +101,7 @@ func (k *Kube) gateways(out []subject, t *turn) []subject {
 			continue
 		}
 		out = append(out, subject{
-			subjectKey: subjectKey{"Gateway", r.NamespacedName}, says: r, object: object,
+			subjectKey: subjectKey{"Gateway", r.NamespacedName}, says: r, object: object, notBefore: t.held[r.NamespacedName],
 			change: func(o client.Object, now metav1.Time) write {
 				have, ok := o.(*gatewayv1.Gateway)
 				if !ok || have.Generation != r.Generation || newerGateway(have, r.Generation) {

@@ -10,6 +10,12 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
+// fromAll allows routes of all namespaces.
+func fromAll() *gatewayv1.AllowedRoutes {
+	all := gatewayv1.NamespacesFromAll
+	return &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: &all}}
+}
+
 // gateway makes a Gateway with one listener for every hostname.
 func (w *world) gateway(name string, edit ...func(*gatewayv1.Gateway)) *gatewayv1.Gateway {
 	w.Helper()

@@ -45,6 +45,7 @@ func TestRights(t *testing.T) {
 		o.Election = controllers.Election{Namespace: "headgate-system", Name: "headgate-leader", Identity: "one"}
 		o.Compile.Addresses = compile.Addresses{Bind: []netip.Addr{netip.IPv4Unspecified()}}
 		o.NodeName = w.name
+		o.Report = controllers.ReportOptions{Name: w.name, NodeName: w.name}
 	})
 	w.class()
 	gw := w.gateway("gw", w.https("cert"))
@@ -70,6 +71,12 @@ func TestRights(t *testing.T) {
 	w.eventually(func() string {
 		if s := w.service(gw); s == nil || s.Labels["a"] != "b" {
 			return "the Service is not changed"
+		}
+		return ""
+	})
+	w.eventually(func() string {
+		if w.dataPlane(w.name) == nil {
+			return "there is no DataPlane"
 		}
 		return ""
 	})

@@ -44,9 +44,9 @@ type about struct {
 	crd string
 }
 
-// kinds are all kinds that are followed whole.
-func kinds() []kind {
-	return []kind{
+// kinds are all kinds that are followed whole; the Nodes when they are asked for.
+func kinds(withNodes bool) []kind {
+	all := []kind{
 		gatewayClasses(),
 		gateways(),
 		httpRoutes(),
@@ -55,7 +55,12 @@ func kinds() []kind {
 		services(),
 		endpointSlices(),
 		backendPolicies(),
+		dataPlanes(),
 	}
+	if withNodes {
+		all = append(all, nodes())
+	}
+	return all
 }
 
 // references are the kinds of which only those objects are followed that Gateways

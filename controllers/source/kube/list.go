@@ -32,6 +32,8 @@ type list[T object] struct {
 	// generation counts their specs, and whose status we write: of those every
 	// version is kept.
 	same func(a, b T) bool
+	// slow is for kinds that change nothing of what is served.
+	slow bool
 	put  func(*compile.Input, []T)
 
 	mu      sync.Mutex
@@ -55,10 +57,10 @@ func (l *list[T]) follow(_ context.Context, informer cache.Informer, tell bell) 
 		if !ok {
 			return
 		}
-		switch l.set(x) {
-		case changed:
+		switch news := l.set(x); {
+		case news == changed && !l.slow:
 			tell.now()
-		case written:
+		case news != nothing:
 			tell.soon()
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/controllers/compile"
 )
 
@@ -162,9 +163,13 @@ func TestStrip(t *testing.T) {
 		&gatewayv1.ReferenceGrant{ObjectMeta: meta}, &corev1.Namespace{ObjectMeta: meta},
 		&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: map[string]string{"a": "b"}}},
 		&discoveryv1.EndpointSlice{ObjectMeta: meta, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}, NodeName: &node}}},
+		&v1alpha1.BackendPolicy{ObjectMeta: meta}, &v1alpha1.DataPlane{ObjectMeta: meta},
+		&corev1.Node{ObjectMeta: meta, Spec: corev1.NodeSpec{PodCIDR: "10.0.0.0/24"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}, {Type: corev1.NodeMemoryPressure},
+		}}},
 	}
 	for _, o := range objects {
-		for _, k := range kinds() {
+		for _, k := range kinds(true) {
 			k.strip(o)
 		}
 		if len(o.GetManagedFields()) > 0 || len(o.GetAnnotations()) > 0 {
@@ -176,6 +181,9 @@ func TestStrip(t *testing.T) {
 	}
 	if s := objects[6].(*discoveryv1.EndpointSlice); s.Endpoints[0].NodeName != nil || s.Labels[discoveryv1.LabelServiceName] != "s" || len(s.Labels) != 1 {
 		t.Errorf("an EndpointSlice keeps %+v", s)
+	}
+	if n := objects[9].(*corev1.Node); n.Spec.PodCIDR != "" || len(n.Status.Conditions) != 1 || n.Status.Conditions[0].Reason != "" {
+		t.Errorf("a Node keeps %+v", n)
 	}
 	if ns := objects[4].(*corev1.Namespace); ns.Labels["l"] != "v" {
 		t.Error("a Namespace loses its labels")

@@ -91,18 +91,6 @@ func (n *named[T]) waiting(key types.NamespacedName) bool {
 	return s != nil && !s.settled()
 }
 
-// get returns the object, or the zero value.
-func (n *named[T]) get(key types.NamespacedName) T {
-	n.mu.Lock()
-	s := n.watches[key]
-	n.mu.Unlock()
-	if s == nil {
-		var none T
-		return none
-	}
-	return s.get()
-}
-
 func (n *named[T]) fill(in *compile.Input) {
 	n.mu.Lock()
 	watches := slices.Collect(maps.Values(n.watches))

@@ -2,29 +2,41 @@ package kube
 
 import (
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/headgate/headgate/controllers/compile"
 )
 
-// node follows the one Node that this process runs on, for its addresses.
-func node(name string) *named[*corev1.Node] {
-	return &named[*corev1.Node]{
-		kind: "Node",
-		new:  func() *corev1.Node { return new(corev1.Node) },
-		list: func() client.ObjectList { return new(corev1.NodeList) },
-		strip: func(o *corev1.Node) {
+// nodes are known by their addresses, and by whether they are ready.
+func nodes() kind {
+	return &list[*corev1.Node]{
+		names: about{kind: "Node"},
+		new:   func() *corev1.Node { return new(corev1.Node) },
+		lighten: func(o *corev1.Node) {
 			strip(o)
 			o.Labels = nil
-			o.Spec, o.Status = corev1.NodeSpec{}, corev1.NodeStatus{Addresses: o.Status.Addresses}
+			var ready []corev1.NodeCondition
+			for _, c := range o.Status.Conditions {
+				if c.Type == corev1.NodeReady {
+					ready = append(ready, corev1.NodeCondition{Type: c.Type, Status: c.Status})
+				}
+			}
+			o.Spec, o.Status = corev1.NodeSpec{}, corev1.NodeStatus{Addresses: o.Status.Addresses, Conditions: ready}
 		},
-		of:  func(*gatewayv1.Gateway) []types.NamespacedName { return []types.NamespacedName{{Name: name}} },
-		put: func(*compile.Input, []*corev1.Node) {},
+		same: func(a, b *corev1.Node) bool { return equality.Semantic.DeepEqual(a.Status, b.Status) },
+		put:  func(in *compile.Input, l []*corev1.Node) { in.Nodes = l },
 	}
+}
+
+// nodeNamed returns the Node with the name, or nil.
+func nodeNamed(nodes []*corev1.Node, name string) *corev1.Node {
+	if i := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return n.Name == name }); i >= 0 {
+		return nodes[i]
+	}
+	return nil
 }
 
 // nodeAddresses are the addresses by which a Node is reached: the external ones

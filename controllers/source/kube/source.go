@@ -34,6 +34,9 @@ type Options struct {
 	// NodeName is the Node whose addresses are put in Compile.Addresses.Node.
 	// Empty leaves that as it is.
 	NodeName string
+	// Nodes says to follow the Nodes though none is named: to know which of the
+	// data planes are alive.
+	Nodes bool
 	// Logger may be nil.
 	Logger *zap.Logger
 }
@@ -49,7 +52,6 @@ type Source struct {
 	crds       crds
 	kinds      []kind
 	references []reference
-	node       *named[*corev1.Node]
 
 	wake    chan struct{} // something changed; for the loop
 	recheck chan struct{} // a CRD came or went
@@ -74,12 +76,9 @@ func Open(o Options) (*Source, error) {
 		o.Compile.ControllerName = compile.ControllerName
 	}
 	s := &Source{
-		opts: o, log: o.Logger, kinds: kinds(), references: references(),
+		opts: o, log: o.Logger, kinds: kinds(o.NodeName != "" || o.Nodes), references: references(),
 		wake: make(chan struct{}, 1), recheck: make(chan struct{}, 1),
 		following: make(map[kind]func() bool),
-	}
-	if o.NodeName != "" {
-		s.node = node(o.NodeName)
 	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, gatewayv1.Install, v1alpha1.AddToScheme} {
@@ -267,9 +266,6 @@ func (s *Source) synced() bool {
 func (s *Source) settled() bool {
 	in := s.collect()
 	s.reach(&in)
-	if s.node != nil && s.node.waiting(types.NamespacedName{Name: s.opts.NodeName}) {
-		return false
-	}
 	return !slices.ContainsFunc(in.Gateways, s.waits)
 }
 
@@ -285,9 +281,6 @@ func (s *Source) collect() compile.Input {
 // reach follows what our Gateways name, and nothing else. While one of them
 // waits, it is what the last input names, too: that is still in force.
 func (s *Source) reach(in *compile.Input) {
-	if s.node != nil {
-		s.node.want(s.watcher, map[types.NamespacedName]bool{{Name: s.opts.NodeName}: true})
-	}
 	s.want(in, &s.last)
 	if !slices.ContainsFunc(in.Gateways, s.waits) {
 		s.want(in)
@@ -354,8 +347,8 @@ func (s *Source) Input() (compile.Input, []compile.Problem) {
 			Message: compile.MissingCRDs([]string{n.crd}),
 		})
 	}
-	if s.node != nil {
-		in.Options.Addresses.Node = nodeAddresses(s.node.get(types.NamespacedName{Name: s.opts.NodeName}))
+	if s.opts.NodeName != "" {
+		in.Options.Addresses.Node = nodeAddresses(nodeNamed(in.Nodes, s.opts.NodeName))
 	}
 	s.last = in
 	return in, problems

@@ -1,0 +1,136 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// DataPlane is what the data plane of one node says of itself. Each process of
+// Headgate writes its own, under the name of its Node, and removes it when it
+// ends; it goes with the Node. Nobody else writes it, and it asks for nothing.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=headgate,shortName=dp
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
+// +kubebuilder:printcolumn:name="Snapshot",type=string,JSONPath=`.status.snapshot.hash`
+// +kubebuilder:printcolumn:name="Applied",type=date,JSONPath=`.status.snapshot.applied`
+// +kubebuilder:printcolumn:name="Connections",type=integer,JSONPath=`.status.connections`
+// +kubebuilder:printcolumn:name="Busy %",type=integer,JSONPath=`.status.busyPercent`
+// +kubebuilder:printcolumn:name="Faults",type=integer,JSONPath=`.status.faults`
+// +kubebuilder:printcolumn:name="Started",type=date,JSONPath=`.status.started`
+// +kubebuilder:printcolumn:name="Node",type=string,priority=1,JSONPath=`.status.nodeName`
+// +kubebuilder:printcolumn:name="Controller",type=string,priority=1,JSONPath=`.status.controllerName`
+type DataPlane struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Status is what the data plane says.
+	// +optional
+	Status DataPlaneStatus `json:"status,omitempty"`
+}
+
+// DataPlaneList is a list of DataPlanes.
+//
+// +kubebuilder:object:root=true
+type DataPlaneList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []DataPlane `json:"items"`
+}
+
+// DataPlaneStatus is what a data plane says of itself.
+type DataPlaneStatus struct {
+	// ControllerName is the controllerName of the GatewayClasses that it serves.
+	// +optional
+	ControllerName gatewayv1.GatewayController `json:"controllerName,omitempty"`
+	// NodeName is the Node that it runs on; empty outside of a cluster.
+	// +optional
+	NodeName string `json:"nodeName,omitempty"`
+	// Version is the version of the program.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Started is when the process began.
+	// +optional
+	Started metav1.Time `json:"started,omitempty"`
+
+	// Snapshot is what it serves.
+	// +optional
+	Snapshot SnapshotStatus `json:"snapshot,omitempty"`
+	// Gateways are the Gateways that it has taken into account, sorted.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
+	Gateways []GatewayOnNode `json:"gateways,omitempty"`
+	// Faults is how many listeners are not served as they should be.
+	// +optional
+	Faults int32 `json:"faults"`
+
+	// Connections is the number of client connections.
+	// +optional
+	Connections int64 `json:"connections"`
+	// BusyPercent is the share of time in which the loops were busy, in percent of
+	// all loops together.
+	// +optional
+	BusyPercent int32 `json:"busyPercent"`
+	// Loops are the event loops.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	Loops []LoopStatus `json:"loops,omitempty"`
+}
+
+// SnapshotStatus is the configuration that is served.
+type SnapshotStatus struct {
+	// Hash names it: nodes with the same hash serve the same.
+	// +optional
+	Hash string `json:"hash,omitempty"`
+	// Applied is when it was taken.
+	// +optional
+	Applied metav1.Time `json:"applied,omitempty"`
+	// Message says why the latest configuration was refused as a whole; the one
+	// before is served then.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
+}
+
+// GatewayOnNode is a Gateway as this node serves it.
+type GatewayOnNode struct {
+	// Namespace of the Gateway.
+	Namespace string `json:"namespace"`
+	// Name of the Gateway.
+	Name string `json:"name"`
+	// Generation is the one that the node has applied.
+	Generation int64 `json:"generation"`
+	// Listeners are those that the node does not serve as they should be; there is
+	// none when all is well.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Listeners []ListenerOnNode `json:"listeners,omitempty"`
+}
+
+// ListenerOnNode is a listener that a node does not serve as it should be.
+type ListenerOnNode struct {
+	// Name of the listener.
+	Name gatewayv1.SectionName `json:"name"`
+	// Served tells whether it is served on some of its addresses.
+	Served bool `json:"served"`
+	// Reason is that of the listener's condition.
+	Reason string `json:"reason"`
+	// Message says what is wrong and what to do.
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message"`
+}
+
+// LoopStatus is one event loop.
+type LoopStatus struct {
+	// Index of the loop, from 0.
+	Index int32 `json:"index"`
+	// Connections are those of clients and of backends.
+	Connections int64 `json:"connections"`
+	// BusyPercent is the share of time in which it was busy.
+	BusyPercent int32 `json:"busyPercent"`
+}
