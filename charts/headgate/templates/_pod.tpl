@@ -113,12 +113,10 @@ spec:
     - {{ . | quote }}
     {{- end }}
     env:
-    {{- if $host }}
     - name: NODE_NAME
       valueFrom:
         fieldRef:
           fieldPath: spec.nodeName
-    {{- end }}
     {{- with include "headgate.memory" . }}
     # Nine tenths of the limit: Go's collector works harder before the kernel kills.
     - name: GOMEMLIMIT
