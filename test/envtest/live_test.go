@@ -150,10 +150,11 @@ func (c *caller) get(path string) (int, error) {
 func TestPolicyTakesEffect(t *testing.T) {
 	w := newWorld(t)
 	_, live := w.live()
-	hold := make(chan struct{})
+	hold, entered := make(chan struct{}), make(chan struct{})
 	release := sync.OnceFunc(func() { close(hold) })
 	backend := backendServer(t, func(_ http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/hold") {
+			close(entered)
 			<-hold
 		}
 	})
@@ -186,6 +187,11 @@ func TestPolicyTakesEffect(t *testing.T) {
 		got, err := first.get("/hold")
 		held <- fmt.Sprint(got, " ", err)
 	}()
+	select {
+	case <-entered: // the place is taken
+	case got := <-held:
+		t.Fatalf("the request that should be held got %s", got)
+	}
 	until(second, 503)
 	update(w, policy, func(p *v1alpha1.BackendPolicy) { *p.Spec.Pool.Size = 10 })
 	until(second, 200)
