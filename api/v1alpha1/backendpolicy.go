@@ -63,6 +63,22 @@ type BackendPolicySpec struct {
 	// Balancing says which endpoint gets the next request.
 	// +optional
 	Balancing *Balancing `json:"balancing,omitempty"`
+
+	// AdaptiveTimeout is the deadline that follows the response time.
+	// +optional
+	AdaptiveTimeout *AdaptiveTimeout `json:"adaptiveTimeout,omitempty"`
+
+	// Pressure is what happens when the pool fills up.
+	// +optional
+	Pressure *Pressure `json:"pressure,omitempty"`
+
+	// Health takes endpoints out that fail.
+	// +optional
+	Health *Health `json:"health,omitempty"`
+
+	// RetryBudget bounds how many requests are tried again.
+	// +optional
+	RetryBudget *RetryBudget `json:"retryBudget,omitempty"`
 }
 
 // Pool bounds what is under way at a Service port, on each node.
@@ -109,11 +125,17 @@ type Pool struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('720h')",message="must be between 1s and 720h"
 	MaxAge *Duration `json:"maxAge,omitempty"`
+
+	// Warm is how many unused connections each event loop opens to an endpoint that
+	// joins, 0 to 1000. Default: 0.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 1000",message="must be between 0 and 1000"
+	Warm *int32 `json:"warm,omitempty"`
 }
 
 // BalancingType names a way to pick an endpoint.
 //
-// +kubebuilder:validation:Enum=LeastRequest;RoundRobin
+// +kubebuilder:validation:Enum=LeastRequest;RoundRobin;PeakEWMA;ConsistentHash
 type BalancingType string
 
 // The ways to pick an endpoint.
@@ -122,14 +144,60 @@ const (
 	BalancingLeastRequest BalancingType = "LeastRequest"
 	// BalancingRoundRobin takes one after the other.
 	BalancingRoundRobin BalancingType = "RoundRobin"
+	// BalancingPeakEWMA takes the one of two that are drawn that promises the
+	// shorter wait.
+	BalancingPeakEWMA BalancingType = "PeakEWMA"
+	// BalancingConsistentHash sends equal keys to the same endpoint.
+	BalancingConsistentHash BalancingType = "ConsistentHash"
 )
 
 // Balancing says which endpoint gets the next request.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.hashOn) || self.type == 'ConsistentHash'",message="hashOn goes with type ConsistentHash only"
 type Balancing struct {
 	// Type is LeastRequest (the default without a policy: the less busy one of two
-	// that are drawn) or RoundRobin (one after the other).
+	// that are drawn), RoundRobin (one after the other), PeakEWMA (the one of two
+	// that are drawn that promises the shorter wait) or ConsistentHash (equal keys go
+	// to the same endpoint).
 	// +required
 	Type BalancingType `json:"type"`
+
+	// HashOn is the key of ConsistentHash. Default: the client's address.
+	// +optional
+	HashOn *HashOn `json:"hashOn,omitempty"`
+
+	// SlowStart is how long an endpoint that joins takes to get its full share, 1ms
+	// to 1h. Default: none.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('1h')",message="must be between 1ms and 1h"
+	SlowStart *Duration `json:"slowStart,omitempty"`
+}
+
+// HashKey names what a hash is made of.
+//
+// +kubebuilder:validation:Enum=ClientIP;Header;Cookie
+type HashKey string
+
+// The keys of a hash.
+const (
+	HashClientIP HashKey = "ClientIP"
+	HashHeader   HashKey = "Header"
+	HashCookie   HashKey = "Cookie"
+)
+
+// HashOn is the key of a consistent hash. A request without it goes where
+// LeastRequest would send it.
+//
+// +kubebuilder:validation:XValidation:rule="(self.type == 'ClientIP') == !has(self.name)",message="name must be set for Header and Cookie, and for nothing else"
+type HashOn struct {
+	// Type is ClientIP, Header or Cookie.
+	// +required
+	Type HashKey `json:"type"`
+	// Name of the header or cookie.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9!#$%&\\x27*+.^_`|~-]+$')",message="must be the name of a header or a cookie"
+	Name *string `json:"name,omitempty"`
 }
 
 // BackendPolicyStatus is what became of a BackendPolicy.

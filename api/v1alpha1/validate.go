@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"regexp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,16 +18,32 @@ func (p *BackendPolicy) Validate() field.ErrorList {
 	v.targets(spec.Child("targetRefs"), p.Spec.TargetRefs)
 	if pool := p.Spec.Pool; pool != nil {
 		at := spec.Child("pool")
-		v.number(at.Child("size"), pool.Size, 1, 1_000_000)
-		v.number(at.Child("waiting"), pool.Waiting, 0, 1_000_000)
+		number(&v, at.Child("size"), pool.Size, 1, 1_000_000)
+		number(&v, at.Child("waiting"), pool.Waiting, 0, 1_000_000)
+		number(&v, at.Child("warm"), pool.Warm, 0, 1000)
 		v.duration(at.Child("waitTimeout"), pool.WaitTimeout, bounds{least: time.Millisecond, most: 10 * time.Minute})
 		v.duration(at.Child("connectTimeout"), pool.ConnectTimeout, bounds{least: time.Millisecond, most: 10 * time.Minute})
 		v.duration(at.Child("responseTimeout"), pool.ResponseTimeout, bounds{least: time.Millisecond, most: 24 * time.Hour, zero: true})
 		v.duration(at.Child("idleTimeout"), pool.IdleTimeout, bounds{least: time.Millisecond, most: 24 * time.Hour})
 		v.duration(at.Child("maxAge"), pool.MaxAge, bounds{least: time.Second, most: 720 * time.Hour})
 	}
-	if b := p.Spec.Balancing; b != nil {
-		oneOf(&v, spec.Child("balancing", "type"), b.Type, BalancingLeastRequest, BalancingRoundRobin)
+	v.balancing(spec.Child("balancing"), p.Spec.Balancing)
+	v.adaptive(spec.Child("adaptiveTimeout"), p.Spec.AdaptiveTimeout)
+	if x := p.Spec.Pressure; x != nil {
+		at := spec.Child("pressure")
+		optional(&v, at.Child("mode"), x.Mode, SwitchEnforce, SwitchOff)
+		number(&v, at.Child("thresholdPercent"), x.ThresholdPercent, 1, 100)
+		number(&v, at.Child("heldBytes"), x.HeldBytes, 1, 1<<30)
+	}
+	if h := p.Spec.Health; h != nil {
+		v.check(spec.Child("health", "check"), h.Check)
+		v.ejection(spec.Child("health", "ejection"), h.Ejection)
+	}
+	if b := p.Spec.RetryBudget; b != nil {
+		at := spec.Child("retryBudget")
+		optional(&v, at.Child("mode"), b.Mode, SwitchEnforce, SwitchOff)
+		number(&v, at.Child("percent"), b.Percent, 1, 1000)
+		number(&v, at.Child("minPerSecond"), b.MinPerSecond, 1, 10_000)
 	}
 	return v.errors
 }
@@ -41,7 +58,7 @@ func (v *validator) add(err *field.Error) {
 }
 
 // number checks one that may be absent.
-func (v *validator) number(path *field.Path, n *int32, least, most int32) {
+func number[T int32 | int64](v *validator, path *field.Path, n *T, least, most T) {
 	if n != nil && (*n < least || *n > most) {
 		v.add(field.Invalid(path, *n, fmt.Sprintf("must be between %d and %d", least, most)))
 	}
@@ -57,6 +74,104 @@ func oneOf[T ~string](v *validator, path *field.Path, word T, words ...T) {
 		}
 	}
 	v.add(field.NotSupported(path, word, words))
+}
+
+// optional checks a word that may be absent.
+func optional[T ~string](v *validator, path *field.Path, word *T, words ...T) {
+	if word != nil {
+		oneOf(v, path, *word, words...)
+	}
+}
+
+// text checks the form of a text.
+func (v *validator) text(path *field.Path, s *string, most int, form *regexp.Regexp, rule string) {
+	switch {
+	case s == nil:
+	case len(*s) > most:
+		v.add(field.TooLong(path, *s, most))
+	case !form.MatchString(*s):
+		v.add(field.Invalid(path, *s, rule))
+	}
+}
+
+var (
+	pathForm = regexp.MustCompile(`^/[!-~]*$`)
+	hostForm = regexp.MustCompile(`^[!-.0-~]+$`)
+	nameForm = regexp.MustCompile("^[A-Za-z0-9!#$%&\\x27*+.^_`|~-]+$")
+)
+
+func (v *validator) balancing(path *field.Path, b *Balancing) {
+	if b == nil {
+		return
+	}
+	oneOf(v, path.Child("type"), b.Type, BalancingLeastRequest, BalancingRoundRobin, BalancingPeakEWMA, BalancingConsistentHash)
+	v.duration(path.Child("slowStart"), b.SlowStart, bounds{least: time.Millisecond, most: time.Hour})
+	h := b.HashOn
+	if h == nil {
+		return
+	}
+	if b.Type != BalancingConsistentHash {
+		v.add(field.Invalid(path, b.Type, "hashOn goes with type ConsistentHash only"))
+	}
+	path = path.Child("hashOn")
+	oneOf(v, path.Child("type"), h.Type, HashClientIP, HashHeader, HashCookie)
+	if (h.Type == HashClientIP) != (h.Name == nil) {
+		v.add(field.Invalid(path, h.Type, "name must be set for Header and Cookie, and for nothing else"))
+	}
+	v.text(path.Child("name"), h.Name, 256, nameForm, "must be the name of a header or a cookie")
+}
+
+func (v *validator) adaptive(path *field.Path, a *AdaptiveTimeout) {
+	if a == nil {
+		return
+	}
+	optional(v, path.Child("mode"), a.Mode, ModeEnforce, ModeObserve, ModeOff)
+	number(v, path.Child("alphaPercent"), a.AlphaPercent, 1, 99)
+	number(v, path.Child("betaPercent"), a.BetaPercent, 101, 10_000)
+	within := bounds{least: time.Millisecond, most: time.Hour}
+	v.duration(path.Child("initial"), a.Initial, within)
+	v.duration(path.Child("min"), a.Min, within)
+	v.duration(path.Child("max"), a.Max, within)
+	if a.Min != nil && a.Max != nil && a.Min.Value() > a.Max.Value() {
+		v.add(field.Invalid(path, *a.Min, "min must not be above max"))
+	}
+	if a.Initial != nil && a.Max != nil && a.Initial.Value() > a.Max.Value() {
+		v.add(field.Invalid(path, *a.Initial, "initial must not be above max"))
+	}
+}
+
+func (v *validator) check(path *field.Path, c *HealthCheck) {
+	if c == nil {
+		return
+	}
+	v.text(path.Child("path"), &c.Path, 1024, pathForm, "must begin with a slash and have no blank or control character")
+	v.text(path.Child("host"), c.Host, 253, hostForm, "must be the value of a Host field")
+	v.duration(path.Child("interval"), c.Interval, bounds{least: 100 * time.Millisecond, most: time.Hour})
+	v.duration(path.Child("timeout"), c.Timeout, bounds{least: time.Millisecond, most: 10 * time.Minute})
+	number(v, path.Child("unhealthy"), c.Unhealthy, 1, 100)
+	number(v, path.Child("healthy"), c.Healthy, 1, 100)
+	if n := len(c.Statuses); n > mostStatuses {
+		v.add(field.TooMany(path.Child("statuses"), n, mostStatuses))
+	}
+	for i, r := range c.Statuses {
+		if r.First < 100 || r.First > r.Last || r.Last > 599 {
+			v.add(field.Invalid(path.Child("statuses").Index(i), fmt.Sprintf("%d-%d", r.First, r.Last), "must be a range within 100 and 599, first not above last"))
+		}
+	}
+}
+
+const mostStatuses = 16
+
+func (v *validator) ejection(path *field.Path, e *Ejection) {
+	if e == nil {
+		return
+	}
+	optional(v, path.Child("mode"), e.Mode, SwitchEnforce, SwitchOff)
+	number(v, path.Child("failures"), e.Failures, 1, 1000)
+	within := bounds{least: 100 * time.Millisecond, most: 24 * time.Hour}
+	v.duration(path.Child("period"), e.Period, within)
+	v.duration(path.Child("maxPeriod"), e.MaxPeriod, within)
+	number(v, path.Child("maxPercent"), e.MaxPercent, 1, 100)
 }
 
 // targets checks the references of a policy.

@@ -113,8 +113,83 @@ func applyPolicy(p *v1alpha1.BackendPolicy, c *ir.Cluster) {
 		c.Pool.IdleTimeout = pool.IdleTimeout.Value()
 		c.Pool.MaxAge = pool.MaxAge.Value()
 	}
-	if b := p.Spec.Balancing; b != nil && b.Type == v1alpha1.BalancingRoundRobin {
-		c.Balance = ir.BalanceRoundRobin
+	if p.Spec.Pool != nil && p.Spec.Pool.Warm != nil {
+		c.Pool.Warm = int(*p.Spec.Pool.Warm)
+	}
+	applyBalancing(p.Spec.Balancing, c)
+	applyAdaptive(p.Spec.AdaptiveTimeout, c)
+	if x := p.Spec.Pressure; x != nil {
+		c.Pressure.Off = value(x.Mode) == v1alpha1.SwitchOff
+		if x.ThresholdPercent != nil {
+			c.Pressure.Theta = share(*x.ThresholdPercent)
+		}
+		c.Pressure.HeldBytes = value(x.HeldBytes)
+	}
+	applyHealth(p.Spec.Health, c)
+	if b := p.Spec.RetryBudget; b != nil {
+		c.Retries = ir.RetryBudget{Off: value(b.Mode) == v1alpha1.SwitchOff, Percent: int(value(b.Percent)), MinPerSecond: int(value(b.MinPerSecond))}
+	}
+}
+
+// share returns a percentage as a fraction.
+func share(percent int32) float64 { return float64(percent) / 100 }
+
+// value returns what p points to, zero for nothing.
+func value[T any](p *T) T {
+	var zero T
+	if p == nil {
+		return zero
+	}
+	return *p
+}
+
+func applyBalancing(b *v1alpha1.Balancing, c *ir.Cluster) {
+	if b == nil {
+		return
+	}
+	c.Balance = map[v1alpha1.BalancingType]ir.Balance{
+		v1alpha1.BalancingLeastRequest: ir.BalanceLeastRequest, v1alpha1.BalancingRoundRobin: ir.BalanceRoundRobin,
+		v1alpha1.BalancingPeakEWMA: ir.BalancePeakEWMA, v1alpha1.BalancingConsistentHash: ir.BalanceConsistentHash,
+	}[b.Type]
+	c.SlowStart = b.SlowStart.Value()
+	if h := b.HashOn; h != nil {
+		c.HashOn = ir.HashOn{Name: value(h.Name), Kind: map[v1alpha1.HashKey]ir.HashKind{
+			v1alpha1.HashClientIP: ir.HashClient, v1alpha1.HashHeader: ir.HashHeader, v1alpha1.HashCookie: ir.HashCookie,
+		}[h.Type]}
+	}
+}
+
+func applyAdaptive(a *v1alpha1.AdaptiveTimeout, c *ir.Cluster) {
+	if a == nil {
+		return
+	}
+	c.Adaptive = ir.AdaptiveTimeout{
+		Alpha: share(value(a.AlphaPercent)), Beta: share(value(a.BetaPercent)),
+		Initial: a.Initial.Value(), Min: a.Min.Value(), Max: a.Max.Value(),
+		Mode: map[v1alpha1.Mode]ir.AdaptiveMode{
+			"": ir.AdaptiveEnforce, v1alpha1.ModeEnforce: ir.AdaptiveEnforce, v1alpha1.ModeObserve: ir.AdaptiveObserve, v1alpha1.ModeOff: ir.AdaptiveOff,
+		}[value(a.Mode)],
+	}
+}
+
+func applyHealth(h *v1alpha1.Health, c *ir.Cluster) {
+	if h == nil {
+		return
+	}
+	if e := h.Ejection; e != nil {
+		c.Ejection = ir.Ejection{
+			Off: value(e.Mode) == v1alpha1.SwitchOff, Failures: int(value(e.Failures)), ServerErrors: e.ServerErrors,
+			Period: e.Period.Value(), MaxPeriod: e.MaxPeriod.Value(), MaxPercent: int(value(e.MaxPercent)),
+		}
+	}
+	if k := h.Check; k != nil {
+		c.Check = &ir.HealthCheck{
+			Path: k.Path, Host: value(k.Host), Interval: k.Interval.Value(), Timeout: k.Timeout.Value(),
+			Unhealthy: int(value(k.Unhealthy)), Healthy: int(value(k.Healthy)),
+		}
+		for _, r := range k.Statuses {
+			c.Check.Statuses = append(c.Check.Statuses, ir.StatusRange{First: int(r.First), Last: int(r.Last)})
+		}
 	}
 }
 
