@@ -37,13 +37,16 @@ const (
 	// upstream as much as one that is read ("rapid reset", CVE-2023-44487;
 	// "made you reset", CVE-2025-8671).
 	abortBurst, abortRate = 500, 33
-	// Frames that serve nobody. A DATA frame of ours earns 4 of them back, so
-	// that a client may update its windows for each.
+	// Frames that serve nobody. A DATA frame of ours earns up to 4 of them back, so
+	// that a client may update its windows for each; a small one does not, or
+	// windows could be opened byte by byte ("data dribble", CVE-2019-9511).
 	idleBurst, idleRate = 10000, 330
 	costSettings        = 20
 	costPing            = 10
 	costRefused         = 10
-	earnData            = 4
+	earnServed          = 2 // for a request that comes to its end
+	mostEarned          = 4
+	earnPer             = 512 // bytes
 	// maxHeadFrames is how many frames a head may have ("CONTINUATION flood").
 	maxHeadFrames = 64
 )

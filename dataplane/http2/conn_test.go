@@ -326,9 +326,9 @@ func TestUsefulWorkIsNoFlood(t *testing.T) {
 		if i%2 == 0 {
 			_ = p.WriteRSTStream(id, 8)
 		} else {
-			s.Head(st, &message.Response{Status: 200, ContentLength: 1}, false)
-			s.DataHead(st, 1, true)
-			_ = p.WriteWindowUpdate(0, 1)
+			s.Head(st, &message.Response{Status: 200, ContentLength: 1000}, false)
+			s.DataHead(st, 1000, true)
+			_ = p.WriteWindowUpdate(0, 1000)
 			_ = p.WriteWindowUpdate(id, 1)
 		}
 		s.feed(p.out.Bytes())
@@ -336,6 +336,27 @@ func TestUsefulWorkIsNoFlood(t *testing.T) {
 	}
 	if s.Streams() != 0 {
 		t.Errorf("%d streams are left", s.Streams())
+	}
+}
+
+// A client that opens its window byte by byte makes us send a frame for each
+// (CVE-2019-9511, "data dribble").
+func TestDataDribble(t *testing.T) {
+	s, st := opened(t, true, xhttp2.Setting{ID: xhttp2.SettingInitialWindowSize, Val: 0})
+	s.Head(st, &message.Response{Status: 200, ContentLength: message.Unknown}, false)
+	p := newPeer()
+	n := 0
+	for ; n < 20_000 && s.err == nil; n++ {
+		p.out.Reset()
+		_ = p.WriteWindowUpdate(1, 1)
+		s.feed(p.out.Bytes())
+		if s.Room(st) > 0 {
+			s.DataHead(st, 1, false)
+		}
+		s.Out, s.log = s.Out[:0], nil
+	}
+	if s.err == nil || n < 9000 || !strings.Contains(s.err.Error(), "frame_flood") {
+		t.Errorf("after %d: %v", n, s.err)
 	}
 }
 

@@ -85,7 +85,7 @@ func (c *Conn) DataHead(s *Stream, n int, end bool) {
 	c.Out = appendFrame(c.Out, n, frameData, flags, s.id)
 	s.sendWindow -= int64(n)
 	c.sendWindow -= int64(n)
-	c.idle.earn(earnData)
+	c.idle.earn(float64(min(n/earnPer, mostEarned)))
 	if end {
 		c.closeLocal(s)
 	}

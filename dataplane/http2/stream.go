@@ -84,7 +84,10 @@ func (c *Conn) closeLocal(s *Stream) {
 }
 
 // served rewards a stream that came to its end.
-func (c *Conn) served() { c.aborts.earn(1) }
+func (c *Conn) served() {
+	c.aborts.earn(1)
+	c.idle.earn(earnServed)
+}
 
 // forget drops a stream.
 func (c *Conn) forget(s *Stream) {
