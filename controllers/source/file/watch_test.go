@@ -10,8 +10,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// watching starts to watch; next waits for a signal, or fails.
-func watching(t *testing.T, s *Source) (next func(what string), quiet func(what string)) {
+// watching starts to watch; next waits for a signal, or fails; calm waits until no
+// more come, since a change may come as several events; quiet fails if one comes.
+func watching(t *testing.T, s *Source) (next func(what string), calm func(), quiet func(what string)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
@@ -30,6 +31,15 @@ func watching(t *testing.T, s *Source) (next func(what string), quiet func(what 
 			t.Fatalf("%s: no signal", what)
 		}
 	}
+	calm = func() {
+		for {
+			select {
+			case <-ch:
+			case <-time.After(300 * time.Millisecond):
+				return
+			}
+		}
+	}
 	quiet = func(what string) {
 		t.Helper()
 		select {
@@ -38,7 +48,7 @@ func watching(t *testing.T, s *Source) (next func(what string), quiet func(what 
 		case <-time.After(150 * time.Millisecond):
 		}
 	}
-	return next, quiet
+	return next, calm, quiet
 }
 
 // settle takes signals until the values are those, so that a change that comes as
@@ -58,7 +68,7 @@ func TestWatch(t *testing.T) {
 	f := newFolder(t)
 	f.write("a.yaml", configMap("a", "1"))
 	s := f.open(Options{})
-	next, quiet := watching(t, s)
+	next, calm, quiet := watching(t, s)
 	f.expect(s, "a=1@1")
 
 	f.write("a.yaml", configMap("a", "2"))
@@ -82,7 +92,7 @@ func TestWatch(t *testing.T) {
 	f.remove("new")
 	settle(t, s, next, "a directory removed", "a=3@3 b=1@1")
 
-	quiet("after all that")
+	calm()
 	f.write("status/x.yaml", "x")
 	quiet("a status") // besides that of the directory itself, which is left out too
 	f.write(".swp", "x")
@@ -105,7 +115,7 @@ func TestWatchMount(t *testing.T) {
 	f.link("..1", "..data")
 	f.link("..data/a.yaml", "a.yaml")
 	s := f.open(Options{})
-	next, _ := watching(t, s)
+	next, _, _ := watching(t, s)
 	f.expect(s, "a=1@1")
 	for i, name := range []string{"..2", "..3"} {
 		f.write(name+"/a.yaml", configMap("a", name))
@@ -129,7 +139,7 @@ func TestWatchReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, _ := watching(t, s)
+	next, _, _ := watching(t, s)
 	f.expect(s, "a=1@1")
 	f.link("v2", "next")
 	if err := os.Rename(filepath.Join(f.path, "next"), filepath.Join(f.path, "current")); err != nil {
@@ -155,7 +165,7 @@ func TestWatchLink(t *testing.T) {
 	other.write("real.yaml", configMap("a", "1"))
 	f.link(filepath.Join(other.path, "real.yaml"), "a.yaml")
 	s := f.open(Options{})
-	next, _ := watching(t, s)
+	next, _, _ := watching(t, s)
 	f.expect(s, "a=1@1")
 	other.write("real.yaml", configMap("a", "2"))
 	settle(t, s, next, "the file that is linked to", "a=2@2")
@@ -169,7 +179,7 @@ func TestWatchHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, _ := watching(t, s)
+	next, _, _ := watching(t, s)
 	f.write("a.yaml", configMap("a", "1"))
 	settle(t, s, next, "a new file", "a=1@1")
 }
