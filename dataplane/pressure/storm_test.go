@@ -241,13 +241,13 @@ func exponential(mean float64) func(float64, *rand.Rand) float64 {
 // about as long as in a pool that is not paced at all.
 func TestGoodputStaysAtCapacity(t *testing.T) {
 	const mean = 0.02
-	for _, size := range []int{1, 2, 6, 7, 20, 50} {
-		for _, load := range []float64{0.5, 0.9, 0.95, 1.2, 2} {
+	for _, size := range []int{1, 6, 7, 50} {
+		for _, load := range []float64{0.5, 0.95, 2} {
 			t.Run(fmt.Sprintf("%d places, load %v", size, load), func(t *testing.T) {
 				capacity := float64(size) / mean
 				run := func(theta float64) *storm {
 					s := &storm{Limits: Limits{Size: size, Theta: theta}, loops: 2, arrival: poisson(load * capacity), service: exponential(mean), seed: 1}
-					s.end = min(60, 30_000/(load*capacity))
+					s.end = min(60, 12_000/(load*capacity))
 					return s.run(t)
 				}
 				s, free := run(0), run(1)
@@ -274,7 +274,7 @@ func TestGoodputStaysAtCapacity(t *testing.T) {
 func TestEquation9AsPrinted(t *testing.T) {
 	const mean, size, load = 0.02, 50, 0.95
 	capacity := size / mean
-	s := (&storm{Limits: Limits{Size: size, Theta: 1}, arrival: poisson(load * capacity), service: exponential(mean), end: 20, seed: 1}).literal(0.85, mean).run(t)
+	s := (&storm{Limits: Limits{Size: size, Theta: 1}, arrival: poisson(load * capacity), service: exponential(mean), end: 8, seed: 1}).literal(0.85, mean).run(t)
 	if goodput := float64(s.served) / s.end / capacity; goodput > 0.89 {
 		t.Errorf("served %.3f of the capacity: DESIGN.md says that it is 0.86", goodput)
 	}
