@@ -39,8 +39,10 @@ type pipeline struct {
 	stages [stages]queueing.Stage
 	since  time.Time // when the window began
 	mark   time.Time // when the last measured part of this callback ended
+	last   time.Time // the last request
 	n      uint32    // requests in the window
 	every  uint32    // of so many requests one is measured
+	left   uint32    // requests until the next one that is
 	busy   int64     // CPU time of the thread when the window began, nanoseconds
 
 	// For others to see.
@@ -67,23 +69,32 @@ type sample struct {
 // then S2 of it was.
 func (w *worker) arrive(s *sample) {
 	p, now := &w.pipeline, w.loop.Now()
-	*s = sample{}
-	if d := now.Sub(p.since); d >= stageWindow || d < 0 {
-		w.publish(now, d)
-	}
 	p.n++
-	if p.n%p.every != 0 {
-		for i := stageParse; i < stages; i++ {
-			p.stages[i].Skip(now)
-		}
+	if p.left > 1 && now.Sub(p.since) < stageWindow {
+		p.left--
+		p.last = now
+		s.on = false
 		return
+	}
+	p.skip()
+	if d := now.Sub(p.since); d >= stageWindow {
+		w.publish(now, d)
 	}
 	for i := stageParse; i < stages; i++ {
 		p.stages[i].Arrive(now)
 	}
-	s.on = true
+	p.left = p.every
+	*s = sample{on: true}
 	s.cpu = w.lap(now)
 	p.stages[stageParse].Depart(0, s.cpu)
+}
+
+// skip counts the requests since the last one that was measured.
+func (p *pipeline) skip() {
+	n := uint64(p.every - p.left)
+	for i := stageParse; i < stages; i++ {
+		p.stages[i].Skip(n, p.last)
+	}
 }
 
 // lap returns the time since the last lap in this callback, which began at now.

@@ -36,15 +36,19 @@ func (s *Stage) Arrive(now time.Time) {
 	s.lastArrival = now
 }
 
-// Skip counts an arrival of which nothing else is measured: of many requests a
-// sample is enough. It must not depend on the requests.
-func (s *Stage) Skip(now time.Time) {
-	if s.since.IsZero() {
-		s.since = now
+// Skip counts n arrivals, the last of them at last, of which nothing else is
+// measured: of many requests a sample is enough. Which ones must not depend on
+// the requests.
+func (s *Stage) Skip(n uint64, last time.Time) {
+	if n == 0 {
+		return
 	}
-	s.arrivals++
-	s.skipped++
-	s.lastArrival = now
+	if s.since.IsZero() {
+		s.since = last
+	}
+	s.arrivals += n
+	s.skipped += n
+	s.lastArrival = last
 }
 
 // Depart counts a departure: how long the request waited before its service,

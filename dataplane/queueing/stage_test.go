@@ -54,7 +54,7 @@ func TestStageSkip(t *testing.T) {
 	for i := range 100 {
 		now := epoch.Add(time.Duration(i) * 10 * ms)
 		if i%4 != 3 {
-			s.Skip(now)
+			s.Skip(1, now)
 			continue
 		}
 		s.Arrive(now)
@@ -69,7 +69,8 @@ func TestStageSkip(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	var only Stage
-	only.Skip(epoch)
+	only.Skip(0, epoch.Add(-time.Hour))
+	only.Skip(1, epoch)
 	if got := only.Read(epoch.Add(time.Second)); got.Lambda != 1 || got.Busy != 0 {
 		t.Errorf("only skipped: %+v", got)
 	}
