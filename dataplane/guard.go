@@ -143,7 +143,12 @@ func (s *Server) makeRoom() {
 func (w *worker) closeSome(n int) {
 	for c := w.clients.first; c != nil && n > 0; {
 		next := c.next
-		if c.wait == waitRequest && c.requests > 0 && c.conn.Unread() == 0 {
+		switch {
+		case c.wait != waitRequest || c.requests == 0 || c.conn.Unread() > 0:
+		case c.h2 != nil:
+			c.h2.drain()
+			n--
+		default:
 			c.finish(false)
 			n--
 		}

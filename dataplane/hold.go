@@ -33,7 +33,6 @@ func (ex *exchange) hold() {
 
 var (
 	eventStream = []byte("text/event-stream")
-	grpcPrefix  = []byte("application/grpc")
 	methodGet   = []byte("GET")
 	methodPost  = []byte("POST")
 )
@@ -50,12 +49,6 @@ func streams(r *message.Request) bool {
 		return false
 	}
 	return containsFold(r.Headers.Get("Accept"), eventStream) || post && isGRPC(r)
-}
-
-// isGRPC tells that a request is a gRPC call.
-func isGRPC(r *message.Request) bool {
-	t := r.Headers.Get("Content-Type")
-	return len(t) >= len(grpcPrefix) && bytes.EqualFold(t[:len(grpcPrefix)], grpcPrefix)
 }
 
 // containsFold is bytes.Contains for ASCII in any case.

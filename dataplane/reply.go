@@ -43,6 +43,10 @@ func (ex *exchange) fail(err error) {
 		ex.cut()
 		return
 	}
+	if ex.request.Major == 2 && isGRPC(&ex.request) {
+		ex.failGRPC(re.Status, localText(re))
+		return
+	}
 	ex.reply(re.Status, localText(re), func(r *message.Response) {
 		if after := ex.retryAfter(); after != "" {
 			r.Headers.Add("Retry-After", after)
