@@ -151,7 +151,7 @@ func (l *Loop) Leave(d time.Duration) {
 		l.departures.Store(l.departures.Load() + 1) // one writer
 		l.residence.Store(l.residence.Load() + uint64(d))
 	}
-	if g.active.Add(-1) == g.set.Load().knee-1 {
+	if n := g.active.Add(-1); g.closed.Load() != open && n < g.limit.Load() && g.held.Load() == 0 {
 		g.closed.Store(open)
 	}
 }

@@ -148,13 +148,17 @@ func TestEquation10(t *testing.T) {
 	if _, ok := l.Paused(now.Add(time.Millisecond)); ok {
 		t.Error("the second pause was measured too")
 	}
-	for range 43 {
-		l.Leave(time.Millisecond)
+	l.Hold(now, noAddr, 0)
+	l.Leave(time.Millisecond) // the one that is held gets the place
+	l.Enter(now)
+	l.Release(noAddr, 0)
+	if _, ok := l.Paused(now.Add(time.Millisecond)); ok {
+		t.Error("the gate closed anew though somebody had been held all the time")
 	}
+	l.Leave(time.Millisecond) // now it is open
 	now = now.Add(time.Minute)
-	for l.Enter(now) {
-	}
-	if d, ok := l.Paused(now); !ok || d != 0 {
-		t.Errorf("after the gate closed anew, T_bp is %v, %v; want 0s", d, ok)
+	l.Enter(now) // and closes
+	if d, ok := l.Paused(now.Add(time.Millisecond)); !ok || d != time.Millisecond {
+		t.Errorf("after the gate closed anew, T_bp is %v, %v; want 1ms", d, ok)
 	}
 }
