@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/headgate/headgate/test/bench/rig"
 )
 
 // startCaddy runs Caddy with HTTP/1.1 only, without its admin endpoint and its
 // access log, and with a pool that is large enough for all connections.
-func startCaddy(s *site, workers int, cpus []int) (*process, error) {
+func startCaddy(s *site, workers int, cpus []int) (*rig.Process, error) {
 	pool := "transport http {\n      keepalive_idle_conns_per_host 4096\n      keepalive_idle_conns 4096\n      compression off\n    }"
 	config := fmt.Sprintf(`{
   admin off
@@ -42,18 +44,18 @@ https://%s:%d {
 	if err := os.WriteFile(path, []byte(config), 0o644); err != nil {
 		return nil, err
 	}
-	return launch(cpus, "/usr/bin/env", fmt.Sprintf("GOMAXPROCS=%d", workers), "XDG_DATA_HOME="+s.dir, "XDG_CONFIG_HOME="+s.dir,
+	return rig.Launch(cpus, "/usr/bin/env", fmt.Sprintf("GOMAXPROCS=%d", workers), "XDG_DATA_HOME="+s.dir, "XDG_CONFIG_HOME="+s.dir,
 		s.tools["caddy"], "run", "--config", path, "--adapter", "caddyfile")
 }
 
 // startReverseProxy runs Go's ReverseProxy.
-func startReverseProxy(s *site, workers int, cpus []int) (*process, error) {
-	return launch(cpus, "/usr/bin/env", fmt.Sprintf("GOMAXPROCS=%d", workers),
-		s.tools["reverseproxy"], "-listen", loopback(s.http), "-listen-tls", loopback(s.https),
-		"-cert", s.cert, "-key", s.key, "-upstream", "http://"+loopback(s.upstream))
+func startReverseProxy(s *site, workers int, cpus []int) (*rig.Process, error) {
+	return rig.Launch(cpus, "/usr/bin/env", fmt.Sprintf("GOMAXPROCS=%d", workers),
+		s.tools["reverseproxy"], "-listen", rig.Loopback(s.http), "-listen-tls", rig.Loopback(s.https),
+		"-cert", s.cert, "-key", s.key, "-upstream", "http://"+rig.Loopback(s.upstream))
 }
 
 // startFloor runs the relay, which is one thread in any case.
-func startFloor(s *site, _ int, cpus []int) (*process, error) {
-	return launch(cpus, s.tools["floor"], "-listen", loopback(s.http), "-upstream", loopback(s.upstream))
+func startFloor(s *site, _ int, cpus []int) (*rig.Process, error) {
+	return rig.Launch(cpus, s.tools["floor"], "-listen", rig.Loopback(s.http), "-upstream", rig.Loopback(s.upstream))
 }

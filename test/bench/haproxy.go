@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/headgate/headgate/test/bench/rig"
 )
 
 // startHAProxy runs HAProxy with reuse of upstream connections by all clients.
-func startHAProxy(s *site, workers int, cpus []int) (*process, error) {
+func startHAProxy(s *site, workers int, cpus []int) (*rig.Process, error) {
 	config := fmt.Sprintf(`global
   nbthread %d
   maxconn 9800
@@ -41,5 +43,5 @@ backend slow
 	if err := os.WriteFile(path, []byte(config), 0o644); err != nil {
 		return nil, err
 	}
-	return launch(cpus, s.tools["haproxy"], "-db", "-f", path)
+	return rig.Launch(cpus, s.tools["haproxy"], "-db", "-f", path)
 }

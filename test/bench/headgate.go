@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/headgate/headgate/test/bench/rig"
 )
 
 // startHeadgate runs the gateway on a directory of Gateway API objects, with
 // its defaults but for the idle timeout and the access log, which no peer
 // writes.
-func startHeadgate(s *site, workers int, cpus []int) (*process, error) {
+func startHeadgate(s *site, workers int, cpus []int) (*rig.Process, error) {
 	dir := filepath.Join(s.dir, "headgate")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -76,6 +78,6 @@ endpoints: [{addresses: [127.0.0.1], conditions: {ready: true}}]
 	if err := os.WriteFile(filepath.Join(dir, "all.yaml"), []byte(objects), 0o644); err != nil {
 		return nil, err
 	}
-	return launch(cpus, s.tools["headgate"], "serve", dir, "--workers", strconv.Itoa(workers), "--admin-address", loopback(s.admin),
+	return rig.Launch(cpus, s.tools["headgate"], "serve", dir, "--workers", strconv.Itoa(workers), "--admin-address", rig.Loopback(s.admin),
 		"--access-log", "off", "--idle-timeout", "300s", "--drain-period", "1s", "--log-level", "warn")
 }

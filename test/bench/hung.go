@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/headgate/headgate/test/bench/rig"
 )
 
 // hungSample is what 5,000 requests to a backend that hangs do to another one.
@@ -41,30 +43,30 @@ func (b *bench) runHung() {
 
 func (b *bench) measureHung(p peer) (hungSample, error) {
 	s := hungSample{Peer: p.name}
-	err := b.with(p, 1, func(proc *process) error {
+	err := b.with(p, 1, func(proc *rig.Process) error {
 		var err error
 		if s.Undisturbed, err = b.openLoop("/", hungRate, time.Second); err != nil {
 			return err
 		}
-		load, err := launch(b.site.loadCPUs, b.site.tools["load"], "hold", "-addr", loopback(b.site.http), "-host", hostName, "-conns", fmt.Sprint(hungRequests))
+		load, err := b.site.loader().Start("hold", "-addr", rig.Loopback(b.site.http), "-host", hostName, "-conns", fmt.Sprint(hungRequests))
 		if err != nil {
 			return err
 		}
-		defer load.stop()
-		if _, err := load.line(time.Minute); err != nil {
+		defer load.Stop()
+		if _, err := load.Line(time.Minute); err != nil {
 			return err
 		}
 		time.Sleep(2 * time.Second) // accepting 5,000 connections is not what is measured
 		if s.Disturbed, err = b.openLoop("/", hungRate, time.Second); err != nil {
 			return err
 		}
-		u, err := proc.use()
+		u, err := proc.Use()
 		if err != nil {
 			return err
 		}
-		s.RSS = mib(u.rss)
-		load.stdin.Close()
-		line, err := load.line(30 * time.Second)
+		s.RSS = mib(u.RSS)
+		load.Stdin.Close()
+		line, err := load.Line(30 * time.Second)
 		if err != nil {
 			return err
 		}

@@ -6,17 +6,15 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/headgate/headgate/test/bench/rig"
 )
 
 // bench is one run of the harness.
@@ -68,7 +66,7 @@ func fatal(err error) {
 }
 
 func run(wanted, peerNames []string, duration time.Duration, rounds int, every bool, out string) error {
-	root, err := moduleRoot()
+	root, err := rig.ModuleRoot("")
 	if err != nil {
 		return err
 	}
@@ -110,7 +108,7 @@ func run(wanted, peerNames []string, duration time.Duration, rounds int, every b
 	case <-interrupt:
 		return fmt.Errorf("interrupted")
 	}
-	b.result.Load[1] = loadAverage()
+	b.result.Load[1] = rig.LoadAverage()
 	b.logf("finished in %v", time.Since(begin).Round(time.Second))
 	if !filepath.IsAbs(out) {
 		out = filepath.Join(root, out)
@@ -120,12 +118,10 @@ func run(wanted, peerNames []string, duration time.Duration, rounds int, every b
 
 // measureAll runs the scenarios, the closed loops round by round.
 func (b *bench) measureAll(wanted []string, rounds int) {
-	var uts unix.Utsname
-	unix.Uname(&uts) // can only fail with a bad address
 	b.result.Time = time.Now().UTC().Format("2006-01-02 15:04 MST")
-	b.result.CPUs, b.result.Kernel = b.cpus, unix.ByteSliceToString(uts.Release[:])
+	b.result.CPUs, b.result.Kernel = b.cpus, rig.Kernel()
 	b.result.Duration, b.result.Rounds = b.duration.String(), rounds
-	b.result.Load[0] = loadAverage()
+	b.result.Load[0] = rig.LoadAverage()
 	b.result.Versions = make(map[string]string)
 	for _, p := range b.peers {
 		b.result.Versions[p.name] = p.version(b.site)
@@ -170,29 +166,10 @@ func (b *bench) note(format string, args ...any) {
 	b.result.Notes = append(b.result.Notes, fmt.Sprintf(format, args...))
 }
 
-func moduleRoot() (string, error) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		return "", fmt.Errorf("go list: %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
-}
-
 // findTools looks for the installed programs and builds the others to bin, as
 // far as the peers need them.
 func findTools(root, bin string, peerNames []string) (tools, missing map[string]string) {
-	tools, missing = make(map[string]string), make(map[string]string)
-	for _, name := range []string{"nginx", "haproxy", "wrk"} {
-		for _, candidate := range []string{name, "/usr/sbin/" + name, "/usr/local/sbin/" + name} {
-			if path, err := exec.LookPath(candidate); err == nil {
-				tools[name] = path
-				break
-			}
-		}
-		if tools[name] == "" {
-			missing[name] = "not installed"
-		}
-	}
+	tools, missing = rig.Installed("nginx", "haproxy", "wrk")
 	for _, t := range []struct{ name, dir, pkg string }{
 		{"load", root, "./test/bench/load"},
 		{"headgate", root, "./cmd/headgate"},
@@ -205,27 +182,11 @@ func findTools(root, bin string, peerNames []string) (tools, missing map[string]
 			continue
 		}
 		path := filepath.Join(bin, t.name)
-		build := exec.Command("go", "build", "-o", path, t.pkg)
-		build.Dir = t.dir
-		if out, err := build.CombinedOutput(); err != nil {
-			missing[t.name] = fmt.Sprintf("does not build: %v: %s", err, out)
+		if err := rig.Build(t.dir, t.pkg, path); err != nil {
+			missing[t.name] = err.Error()
 			continue
 		}
 		tools[t.name] = path
 	}
 	return tools, missing
-}
-
-// loadAverage is the machine's, of the last minute; 0 when it can't be read.
-func loadAverage() float64 {
-	data, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return 0
-	}
-	first, _, _ := strings.Cut(string(data), " ")
-	load, err := strconv.ParseFloat(first, 64)
-	if err != nil {
-		return 0
-	}
-	return load
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/headgate/headgate/test/bench/rig"
 )
 
 // idleConns stays below the limit of 20,000 open files with an upstream
@@ -41,16 +43,16 @@ func (b *bench) runIdle() {
 
 func (b *bench) measureIdle(name string, p peer, tls bool) (memorySample, error) {
 	m := memorySample{Scenario: name, Peer: p.name}
-	err := b.with(p, 1, func(proc *process) error {
-		args := []string{"idle", "-addr", loopback(b.site.http), "-host", hostName, "-conns", fmt.Sprint(idleConns)}
-		url := "http://" + loopback(b.site.http) + "/"
+	err := b.with(p, 1, func(proc *rig.Process) error {
+		args := []string{"idle", "-addr", rig.Loopback(b.site.http), "-host", hostName, "-conns", fmt.Sprint(idleConns)}
+		url := "http://" + rig.Loopback(b.site.http) + "/"
 		if tls {
-			args[2] = loopback(b.site.https)
+			args[2] = rig.Loopback(b.site.https)
 			args = append(args, "-tls")
-			url = "https://" + loopback(b.site.https) + "/"
+			url = "https://" + rig.Loopback(b.site.https) + "/"
 		}
 		// What the first requests cost once is not a connection's.
-		if _, err := b.site.wrk(url, 1, 64, time.Second); err != nil {
+		if _, err := b.site.loader().Wrk(url, 1, 64, time.Second); err != nil {
 			return err
 		}
 		return b.hold(proc, &m, args, 3*time.Second, func(first string) error {
@@ -88,12 +90,12 @@ const stalledStreams = 200
 
 func (b *bench) measureStalled(name string, p peer) (memorySample, error) {
 	m := memorySample{Scenario: name, Peer: p.name, Conns: stalledStreams}
-	err := b.with(p, 1, func(proc *process) error {
-		args := []string{"read", "-addr", loopback(b.site.http), "-host", hostName, "-conns", fmt.Sprint(stalledStreams)}
+	err := b.with(p, 1, func(proc *rig.Process) error {
+		args := []string{"read", "-addr", rig.Loopback(b.site.http), "-host", hostName, "-conns", fmt.Sprint(stalledStreams)}
 		if name == "stalled-upload" {
 			args[0] = "write"
 		}
-		if _, err := b.site.wrk("http://"+loopback(b.site.http)+"/", 1, 64, time.Second); err != nil {
+		if _, err := b.site.loader().Wrk("http://"+rig.Loopback(b.site.http)+"/", 1, 64, time.Second); err != nil {
 			return err
 		}
 		return b.hold(proc, &m, args, 15*time.Second, nil)
@@ -104,19 +106,19 @@ func (b *bench) measureStalled(name string, p peer) (memorySample, error) {
 // hold runs a load that keeps its connections until its input ends, and samples
 // the proxy's memory meanwhile. With first, the load says on its first line
 // that it is set up, and memory counts from then on, d later.
-func (b *bench) hold(proc *process, m *memorySample, args []string, d time.Duration, first func(line string) error) error {
+func (b *bench) hold(proc *rig.Process, m *memorySample, args []string, d time.Duration, first func(line string) error) error {
 	time.Sleep(500 * time.Millisecond) // what the warm-up used comes back
-	before, err := proc.use()
+	before, err := proc.Use()
 	if err != nil {
 		return err
 	}
-	load, err := launch(b.site.loadCPUs, b.site.tools["load"], args...)
+	load, err := b.site.loader().Start(args...)
 	if err != nil {
 		return err
 	}
-	defer load.stop()
+	defer load.Stop()
 	if first != nil {
-		line, err := load.line(2 * time.Minute)
+		line, err := load.Line(2 * time.Minute)
 		if err != nil {
 			return err
 		}
@@ -128,17 +130,17 @@ func (b *bench) hold(proc *process, m *memorySample, args []string, d time.Durat
 	}
 	var peak int64
 	for end := time.Now().Add(d); ; time.Sleep(250 * time.Millisecond) {
-		u, err := proc.use()
+		u, err := proc.Use()
 		if err != nil {
 			return err
 		}
-		peak = max(peak, u.rss)
+		peak = max(peak, u.RSS)
 		if !time.Now().Before(end) {
 			break
 		}
 	}
-	load.stdin.Close()
-	line, err := load.line(30 * time.Second)
+	load.Stdin.Close()
+	line, err := load.Line(30 * time.Second)
 	if err != nil {
 		return err
 	}
@@ -155,9 +157,9 @@ func (b *bench) hold(proc *process, m *memorySample, args []string, d time.Durat
 	}
 	m.Errors = max(m.Errors, last.Errors)
 	m.Moved = mib(last.Bytes)
-	m.Before, m.After = mib(before.rss), mib(peak)
+	m.Before, m.After = mib(before.RSS), mib(peak)
 	if m.Conns > 0 {
-		m.PerConn = float64(peak-before.rss) / float64(m.Conns)
+		m.PerConn = float64(peak-before.RSS) / float64(m.Conns)
 	}
 	return nil
 }

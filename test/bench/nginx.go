@@ -6,38 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/headgate/headgate/test/bench/rig"
 )
-
-// nginxHead is the part that all configurations of nginx share, with the http
-// block left open.
-func (s *site) nginxHead(name string, workers int) string {
-	user := ""
-	if os.Geteuid() == 0 {
-		user = "user root;\n" // workers of another user could not read the scratch directory
-	}
-	tmp := filepath.Join(s.dir, name+"-tmp")
-	return fmt.Sprintf(`%sdaemon off;
-worker_processes %d;
-worker_rlimit_nofile 20000;
-pid %s.pid;
-error_log stderr warn;
-events { worker_connections 19000; }
-http {
-  access_log off;
-  client_body_temp_path %s-body; proxy_temp_path %s-proxy; fastcgi_temp_path %s-f; uwsgi_temp_path %s-u; scgi_temp_path %s-s;
-`, user, workers, filepath.Join(s.dir, name), tmp, tmp, tmp, tmp, tmp)
-}
-
-// longKeepAlive keeps client connections for as long as a measurement takes.
-const longKeepAlive = `
-  keepalive_requests 1000000000;
-  keepalive_timeout 300s;
-`
 
 // startNginx runs nginx with a pool of upstream connections, the way that its
 // documentation recommends for speed.
-func startNginx(s *site, workers int, cpus []int) (*process, error) {
-	return s.startNginx("nginx", workers, cpus, longKeepAlive+fmt.Sprintf(`
+func startNginx(s *site, workers int, cpus []int) (*rig.Process, error) {
+	return s.startNginx("nginx", workers, cpus, rig.LongKeepAlive+fmt.Sprintf(`
   upstream fast { server 127.0.0.1:%d; keepalive 1024; keepalive_requests 1000000000; keepalive_time 1h; }
   upstream slow { server 127.0.0.1:%d; }
 `, s.upstream, s.slow), `
@@ -53,15 +29,15 @@ func startNginx(s *site, workers int, cpus []int) (*process, error) {
 
 // startNginxDefault runs nginx as it comes: before 1.29.7 that is HTTP/1.0 and a
 // new connection to the upstream for each request.
-func startNginxDefault(s *site, workers int, cpus []int) (*process, error) {
+func startNginxDefault(s *site, workers int, cpus []int) (*rig.Process, error) {
 	return s.startNginx("nginx-default", workers, cpus, fmt.Sprintf(`
   upstream fast { server 127.0.0.1:%d; }
   upstream slow { server 127.0.0.1:%d; }
 `, s.upstream, s.slow), "")
 }
 
-func (s *site) startNginx(name string, workers int, cpus []int, upstreams, proxy string) (*process, error) {
-	config := s.nginxHead(name, workers) + upstreams + fmt.Sprintf(`
+func (s *site) startNginx(name string, workers int, cpus []int, upstreams, proxy string) (*rig.Process, error) {
+	config := rig.NginxHead(s.dir, name, workers) + upstreams + fmt.Sprintf(`
   server {
     listen 127.0.0.1:%d backlog=4096;
     listen 127.0.0.1:%d ssl backlog=4096;
@@ -82,5 +58,5 @@ func (s *site) startNginx(name string, workers int, cpus []int, upstreams, proxy
 	if err := os.WriteFile(path, []byte(config), 0o644); err != nil {
 		return nil, err
 	}
-	return launch(cpus, s.tools["nginx"], "-c", path, "-p", s.dir)
+	return rig.Launch(cpus, s.tools["nginx"], "-c", path, "-p", s.dir)
 }

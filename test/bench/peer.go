@@ -5,10 +5,11 @@ package main
 import (
 	"debug/buildinfo"
 	"fmt"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/headgate/headgate/test/bench/rig"
 )
 
 // peer is one proxy that can be put under test.
@@ -17,7 +18,7 @@ type peer struct {
 	// tools are the programs that it needs.
 	tools []string
 	// start runs it with a number of worker threads or processes.
-	start func(s *site, workers int, cpus []int) (*process, error)
+	start func(s *site, workers int, cpus []int) (*rig.Process, error)
 	// tls tells that it serves HTTPS as well.
 	tls bool
 	// version says what was measured.
@@ -67,19 +68,9 @@ func choosePeers(names []string, tools map[string]string, missing map[string]str
 	return chosen, skipped, nil
 }
 
-// firstLine runs a program and returns the first line that it prints.
-func firstLine(program string, args ...string) string {
-	out, err := exec.Command(program, args...).CombinedOutput()
-	if err != nil && len(out) == 0 {
-		return err.Error()
-	}
-	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	return line
-}
-
-func headgateVersion(s *site) string { return firstLine(s.tools["headgate"], "version") }
-func nginxVersion(s *site) string    { return firstLine(s.tools["nginx"], "-v") }
-func haproxyVersion(s *site) string  { return firstLine(s.tools["haproxy"], "-v") }
+func headgateVersion(s *site) string { return rig.FirstLine(s.tools["headgate"], "version") }
+func nginxVersion(s *site) string    { return rig.FirstLine(s.tools["nginx"], "-v") }
+func haproxyVersion(s *site) string  { return rig.FirstLine(s.tools["haproxy"], "-v") }
 
 // caddyVersion reads the module's version from the binary: a tool of a module
 // does not know it itself.

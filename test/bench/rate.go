@@ -5,6 +5,8 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"github.com/headgate/headgate/test/bench/rig"
 )
 
 // rateSample is the latency at a constant rate, from the moment that each
@@ -86,8 +88,8 @@ func (b *bench) peak(p peer) float64 {
 
 func (b *bench) measureRate(p peer, rate float64) (rateSample, error) {
 	var s rateSample
-	err := b.with(p, 1, func(proc *process) error {
-		before, err := proc.use()
+	err := b.with(p, 1, func(proc *rig.Process) error {
+		before, err := proc.Use()
 		if err != nil {
 			return err
 		}
@@ -95,12 +97,12 @@ func (b *bench) measureRate(p peer, rate float64) (rateSample, error) {
 		if s, err = b.openLoop("/", rate, warmup); err != nil {
 			return err
 		}
-		after, err := proc.use()
+		after, err := proc.Use()
 		if err != nil {
 			return err
 		}
 		all := s.Requests + uint64(rate*warmup.Seconds())
-		s.Peer, s.CPU = p.name, perRequest(after.cpu-before.cpu, all)
+		s.Peer, s.CPU = p.name, perRequest(after.CPU-before.CPU, all)
 		return nil
 	})
 	return s, err
@@ -109,7 +111,7 @@ func (b *bench) measureRate(p peer, rate float64) (rateSample, error) {
 // openLoop drives the plain listener at a constant rate.
 func (b *bench) openLoop(path string, rate float64, warmup time.Duration) (rateSample, error) {
 	var s rateSample
-	err := b.site.loadTool(b.duration+warmup, &s, "rate", "-addr", loopback(b.site.http), "-host", hostName, "-path", path,
+	err := b.site.loader().Run(b.duration+warmup, &s, "rate", "-addr", rig.Loopback(b.site.http), "-host", hostName, "-path", path,
 		"-conns", "64", "-rate", fmt.Sprintf("%.0f", rate), "-duration", b.duration.String(), "-warmup", warmup.String())
 	return s, err
 }

@@ -6,7 +6,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
+
+	"github.com/headgate/headgate/test/bench/rig"
 )
 
 // result is everything that a run measured.
@@ -38,7 +39,7 @@ func (r *result) median(scenario, peer string) sample {
 			m.Requests += s.Requests
 		}
 	}
-	of := func(value func(sample) float64) float64 { return medianOf(some, value) }
+	of := func(value func(sample) float64) float64 { return rig.MedianOf(some, value) }
 	m.Round = len(some)
 	m.PerSecond = of(func(s sample) float64 { return s.PerSecond })
 	m.P50 = of(func(s sample) float64 { return s.P50 })
@@ -62,7 +63,7 @@ func (r *result) rateMedian(peakOf, peer string) rateSample {
 			m.Requests += s.Requests
 		}
 	}
-	of := func(value func(rateSample) float64) float64 { return medianOf(some, value) }
+	of := func(value func(rateSample) float64) float64 { return rig.MedianOf(some, value) }
 	m.Rate = of(func(s rateSample) float64 { return s.Rate })
 	m.Achieved = of(func(s rateSample) float64 { return s.Achieved })
 	m.P50 = of(func(s rateSample) float64 { return s.P50 })
@@ -71,22 +72,6 @@ func (r *result) rateMedian(peakOf, peer string) rateSample {
 	m.Max = of(func(s rateSample) float64 { return s.Max })
 	m.CPU = of(func(s rateSample) float64 { return s.CPU })
 	return m
-}
-
-// medianOf returns the median of a value; 0 of none.
-func medianOf[S any](some []S, value func(S) float64) float64 {
-	if len(some) == 0 {
-		return 0
-	}
-	var vs []float64
-	for _, s := range some {
-		vs = append(vs, value(s))
-	}
-	slices.Sort(vs)
-	if n := len(vs); n%2 == 0 {
-		return (vs[n/2-1] + vs[n/2]) / 2
-	}
-	return vs[len(vs)/2]
 }
 
 // write stores the result as bench.json and bench.md.

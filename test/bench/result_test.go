@@ -5,7 +5,6 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestMedian(t *testing.T) {
@@ -61,29 +60,6 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-func TestParseStat(t *testing.T) {
-	line := "4242 (a (b) c) S 1 4200 4200 0 -1 4194560 1 2 3 4 150 50 7 8 20 0 5 0 12345 999 100 18446744073709551615 1"
-	u, pgrp, err := parseStat(line)
-	if err != nil || pgrp != 4200 || u.cpu != 2*time.Second || u.rss != 100*4096 {
-		t.Errorf("%+v, %d, %v", u, pgrp, err)
-	}
-	for _, bad := range []string{"", "1 (x) S", "1 (x) S 1 a b c d e f g h i j k l m n o p q r s t u v w x"} {
-		if _, _, err := parseStat(bad); err == nil {
-			t.Errorf("%q was accepted", bad)
-		}
-	}
-}
-
-func TestParseWrk(t *testing.T) {
-	r, err := parseWrk("Running\nRESULT {\"requests\":10,\"micros\":1000000,\"bytes\":1,\"errors\":2,\"p50\":3,\"p99\":4,\"p999\":5}\nmore")
-	if want := (wrkResult{Requests: 10, Micros: 1e6, Errors: 2, P50: 3, P99: 4, P999: 5}); err != nil || r != want {
-		t.Errorf("%+v, %v", r, err)
-	}
-	if _, err := parseWrk("unable to connect"); err == nil || !strings.Contains(err.Error(), "unable to connect") {
-		t.Errorf("error %v", err)
-	}
-}
-
 func TestChoosePeers(t *testing.T) {
 	tools := map[string]string{"nginx": "/nginx"}
 	chosen, skipped, err := choosePeers([]string{"haproxy", "nginx"}, tools, map[string]string{"haproxy": "not installed"})
@@ -92,11 +68,5 @@ func TestChoosePeers(t *testing.T) {
 	}
 	if _, _, err := choosePeers([]string{"apache"}, tools, nil); err == nil {
 		t.Error("an unknown peer was accepted")
-	}
-}
-
-func TestBody(t *testing.T) {
-	if n := len(body512()); n != 512 {
-		t.Errorf("the body has %d bytes", n)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/headgate/headgate/test/bench/rig"
 )
 
 // scenario is one closed-loop load. Each is run with every peer that it names,
@@ -57,28 +59,20 @@ type sample struct {
 
 func keepAlive(path string, conns int, headers ...string) func(*bench, time.Duration) (sample, error) {
 	return func(b *bench, d time.Duration) (sample, error) {
-		return b.wrk("http://"+loopback(b.site.http)+path, conns, d, headers...)
+		return b.wrk("http://"+rig.Loopback(b.site.http)+path, conns, d, headers...)
 	}
 }
 
 func keepAliveTLS(path string, conns int) func(*bench, time.Duration) (sample, error) {
 	return func(b *bench, d time.Duration) (sample, error) {
-		return b.wrk("https://"+loopback(b.site.https)+path, conns, d)
+		return b.wrk("https://"+rig.Loopback(b.site.https)+path, conns, d)
 	}
 }
 
 // wrk measures with wrk.
 func (b *bench) wrk(url string, conns int, d time.Duration, headers ...string) (sample, error) {
-	r, err := b.site.wrk(url, b.threads(), conns, d, headers...)
+	r, err := b.site.loader().Wrk(url, b.site.loader().Threads(), conns, d, headers...)
 	return sample{Requests: r.Requests, PerSecond: float64(r.Requests) / r.Micros * 1e6, P50: r.P50, P99: r.P99, P999: r.P999, Errors: r.Errors}, err
-}
-
-// threads of the loader: one for each CPU that it may use.
-func (b *bench) threads() int {
-	if len(b.site.loadCPUs) == 0 {
-		return 2
-	}
-	return len(b.site.loadCPUs)
 }
 
 func handshakes(conns int) func(*bench, time.Duration) (sample, error) {
@@ -92,7 +86,7 @@ func handshakes(conns int) func(*bench, time.Duration) (sample, error) {
 			P99        float64 `json:"p99_us"`
 			P999       float64 `json:"p999_us"`
 		}
-		err := b.site.loadTool(d, &r, "handshake", "-addr", loopback(b.site.https), "-host", hostName,
+		err := b.site.loader().Run(d, &r, "handshake", "-addr", rig.Loopback(b.site.https), "-host", hostName,
 			"-conns", fmt.Sprint(conns), "-duration", d.String())
 		if r.FirstError != "" {
 			b.note("handshake: %s", r.FirstError)
@@ -104,7 +98,7 @@ func handshakes(conns int) func(*bench, time.Duration) (sample, error) {
 // measure starts a peer, warms it up, runs the load, and stops it.
 func (b *bench) measure(p peer, sc scenario, round int) (sample, error) {
 	var s sample
-	err := b.with(p, sc.workers, func(proc *process) error {
+	err := b.with(p, sc.workers, func(proc *rig.Process) error {
 		warm, err := sc.run(b, time.Second)
 		if err != nil {
 			return fmt.Errorf("warm-up: %w", err)
@@ -112,28 +106,28 @@ func (b *bench) measure(p peer, sc scenario, round int) (sample, error) {
 		if warm.Requests == 0 {
 			return fmt.Errorf("warm-up: nothing was answered, %d errors", warm.Errors)
 		}
-		load := loadAverage()
-		before, err := proc.use()
+		load := rig.LoadAverage()
+		before, err := proc.Use()
 		if err != nil {
 			return err
 		}
 		if s, err = sc.run(b, b.duration); err != nil {
 			return err
 		}
-		after, err := proc.use()
+		after, err := proc.Use()
 		if err != nil {
 			return err
 		}
 		s.Scenario, s.Peer, s.Round, s.Load = sc.name, p.name, round, load
-		s.CPU = perRequest(after.cpu-before.cpu, s.Requests)
-		s.RSS = mib(after.rss)
+		s.CPU = perRequest(after.CPU-before.CPU, s.Requests)
+		s.RSS = mib(after.RSS)
 		return nil
 	})
 	return s, err
 }
 
 // with runs f while the peer runs.
-func (b *bench) with(p peer, workers int, f func(*process) error) error {
+func (b *bench) with(p peer, workers int, f func(*rig.Process) error) error {
 	proxyCPUs, loadCPUs := b.placement(workers)
 	if b.backendWorkers != workers {
 		if err := b.site.startBackends(workers, loadCPUs); err != nil {
@@ -145,8 +139,8 @@ func (b *bench) with(p peer, workers int, f func(*process) error) error {
 	if err != nil {
 		return err
 	}
-	defer proc.stop()
-	if err := proc.awaitPort(loopback(b.site.http)); err != nil {
+	defer proc.Stop()
+	if err := proc.AwaitPort(rig.Loopback(b.site.http)); err != nil {
 		return err
 	}
 	return f(proc)

@@ -11,12 +11,12 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/headgate/headgate/test/bench/rig"
 )
 
 // hostName is what all requests ask for.
@@ -33,7 +33,7 @@ type site struct {
 	slow               int    // the slow one: `load serve`
 	cert, key, pem     string // files; pem is both
 
-	backends []*process
+	backends []*rig.Process
 	loadCPUs []int
 }
 
@@ -44,7 +44,7 @@ func newSite(tools map[string]string) (*site, error) {
 	}
 	s := &site{dir: dir, tools: tools}
 	for _, port := range []*int{&s.http, &s.https, &s.admin, &s.upstream, &s.slow} {
-		if *port, err = freePort(); err != nil {
+		if *port, err = rig.FreePort(); err != nil {
 			return nil, err
 		}
 	}
@@ -62,9 +62,14 @@ func (s *site) close() {
 
 func (s *site) stopBackends() {
 	for _, b := range s.backends {
-		b.stop()
+		b.Stop()
 	}
 	s.backends = nil
+}
+
+// loader drives the proxy from the CPUs of the load.
+func (s *site) loader() *rig.Loader {
+	return &rig.Loader{Tools: s.tools, Dir: s.dir, Host: hostName, CPUs: s.loadCPUs}
 }
 
 // startBackends starts both backends on the CPUs of the load.
@@ -80,7 +85,7 @@ func (s *site) startBackends(workers int, cpus []int) error {
 			return err
 		}
 	}
-	config := s.nginxHead("upstream", workers) + longKeepAlive + fmt.Sprintf(`
+	config := rig.NginxHead(s.dir, "upstream", workers) + rig.LongKeepAlive + fmt.Sprintf(`
   sendfile on; tcp_nopush off; open_file_cache max=10;
   server {
     listen 127.0.0.1:%d backlog=4096;
@@ -89,31 +94,25 @@ func (s *site) startBackends(workers int, cpus []int) error {
     location = / { return 200 '%s'; }
   }
 }
-`, s.upstream, root, body512())
+`, s.upstream, root, rig.Body512())
 	path := filepath.Join(s.dir, "upstream.conf")
 	if err := os.WriteFile(path, []byte(config), 0o644); err != nil {
 		return err
 	}
-	up, err := launch(cpus, s.tools["nginx"], "-c", path, "-p", s.dir)
+	up, err := rig.Launch(cpus, s.tools["nginx"], "-c", path, "-p", s.dir)
 	if err != nil {
 		return err
 	}
 	s.backends = append(s.backends, up)
-	slow, err := launch(cpus, s.tools["load"], "serve", "-listen", loopback(s.slow))
+	slow, err := rig.Launch(cpus, s.tools["load"], "serve", "-listen", rig.Loopback(s.slow))
 	if err != nil {
 		return err
 	}
 	s.backends = append(s.backends, slow)
-	if err := up.awaitPort(loopback(s.upstream)); err != nil {
+	if err := up.AwaitPort(rig.Loopback(s.upstream)); err != nil {
 		return err
 	}
-	return slow.awaitPort(loopback(s.slow))
-}
-
-// body512 is a JSON document of 512 bytes.
-func body512() string {
-	head, tail := `{"id":1,"name":"headgate","payload":"`, `"}`
-	return head + strings.Repeat("abcdefgh", 64)[:512-len(head)-len(tail)] + tail
+	return slow.AwaitPort(rig.Loopback(s.slow))
 }
 
 // writeCertificate makes a P-256 certificate for the host, valid for a day.
@@ -147,21 +146,3 @@ func (s *site) writeCertificate() error {
 	}
 	return nil
 }
-
-// freePort returns a port below the range of outgoing connections.
-func freePort() (int, error) {
-	for range 100 {
-		n, err := rand.Int(rand.Reader, big.NewInt(12_000))
-		if err != nil {
-			return 0, err
-		}
-		port := 20_000 + int(n.Int64())
-		ln, err := net.Listen("tcp4", loopback(port))
-		if err == nil {
-			return port, ln.Close()
-		}
-	}
-	return 0, fmt.Errorf("no free port")
-}
-
-func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
