@@ -17,11 +17,12 @@ var commands = map[string]func(args []string) error{
 	"write":     runUpload,
 	"hold":      runHold,
 	"serve":     runServe,
+	"work":      runWork,
 }
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: load rate|handshake|idle|read|write|hold|serve [flags]")
+		fmt.Fprintln(os.Stderr, "usage: load rate|handshake|idle|read|write|hold|serve|work [flags]")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](os.Args[2:]); err != nil {

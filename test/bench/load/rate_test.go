@@ -3,6 +3,7 @@
 package main
 
 import (
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -80,19 +81,70 @@ func TestOpenLoopCountsErrors(t *testing.T) {
 	}
 }
 
+// A connection that is closed between two requests, announced or not, is no
+// error.
+func TestOpenLoopReplacesClosedConnections(t *testing.T) {
+	var n atomic.Int64
+	l := loop(t, func(w http.ResponseWriter, _ *http.Request) {
+		if n.Add(1)%3 == 0 {
+			w.Header().Set("Connection", "close")
+		}
+		w.Write([]byte("hello"))
+	}, 5*time.Millisecond)
+	if err := l.run(2, 0, 500*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if l.errors > 0 || l.unsent > 0 || l.latency.count != 100 {
+		t.Errorf("%d answers, %d errors, %d unsent; want 100, 0, 0", l.latency.count, l.errors, l.unsent)
+	}
+}
+
+// With connections on demand there are as many as are needed, up to the limit;
+// what ends is counted in its slot.
+func TestOpenLoopConnectsOnDemand(t *testing.T) {
+	var open, most atomic.Int64
+	l := loop(t, func(w http.ResponseWriter, _ *http.Request) {
+		if n := open.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		defer open.Add(-1)
+		time.Sleep(100 * time.Millisecond)
+		w.Write([]byte("hello"))
+	}, 10*time.Millisecond)
+	l.lazy, l.span = true, 250*time.Millisecond
+	l.chance = rand.New(rand.NewPCG(1, 0))
+	if err := l.run(200, 0, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(l.conns); n < 5 || n >= 200 || most.Load() > int64(n) {
+		t.Errorf("%d connections, %d requests at once at most; want about 10", n, most.Load())
+	}
+	var good uint64
+	for _, s := range l.slots {
+		good += s.Good
+	}
+	if good != l.latency.count || good < 60 || good > 140 || l.errors > 0 {
+		t.Errorf("%d in slots, %d answers, %d errors; want about 100 in both", good, l.latency.count, l.errors)
+	}
+}
+
 func TestParseHead(t *testing.T) {
 	for head, want := range map[string]struct {
-		length int
-		bad    bool
+		length, status int
+		last, bad      bool
 	}{
-		"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n":    {12, false},
-		"HTTP/1.1 200 OK\r\ncontent-length:7 \r\nX: y": {7, false},
-		"HTTP/1.1 503 No\r\nContent-Length: 3\r\n":     {3, true},
-		"HTTP/1.1 200 OK\r\n":                          {0, true},
-		"HTTP/1.1 200 OK\r\nContent-Length: x\r\n":     {0, true},
+		"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n":                     {12, 200, false, false},
+		"HTTP/1.1 200 OK\r\ncontent-length:7 \r\nX: y":                  {7, 200, false, false},
+		"HTTP/1.1 503 No\r\nContent-Length: 3\r\n":                      {3, 503, false, false},
+		"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n": {3, 200, true, false},
+		"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n":                      {3, 200, true, false},
+		"HTTP/1.1 200 OK\r\n":                                           {0, 0, false, true},
+		"HTTP/1.1 200 OK\r\nContent-Length: x\r\n":                      {0, 0, false, true},
+		"HTTP/1.1 \r\nContent-Length: 1\r\n":                            {0, 0, false, true},
 	} {
-		if length, bad := parseHead([]byte(head)); length != want.length || bad != want.bad {
-			t.Errorf("%q: %d, %v; want %d, %v", head, length, bad, want.length, want.bad)
+		length, status, last, err := parseHead([]byte(head))
+		if length != want.length || status != want.status || last != want.last || err != nil != want.bad {
+			t.Errorf("%q: %d, %d, %v, %v; want %v", head, length, status, last, err, want)
 		}
 	}
 }
