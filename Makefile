@@ -43,7 +43,7 @@ test: ## Run all tests that need no root.
 	@{ status=0; \
 	   go test -vet=off -json ./... || status=1; \
 	   go test -vet=off -race -json $(RACE) || status=1; \
-	   go test -C test/image -vet=off -json ./... || status=1; \
+	   for module in image bench/paper; do go test -C test/$$module -vet=off -json ./... || status=1; done; \
 	   exit $$status; } | go run ./test/report
 
 .PHONY: lint
@@ -129,3 +129,9 @@ fuzz: ## Run every fuzz target for FUZZTIME (1m), one after the other.
 bench: ## Run the micro-benchmarks, then the gateway beside other proxies.
 	go test -run '^$$' -bench . -benchmem ./dataplane/... ./controllers/...
 	go run ./test/bench
+
+# Less than half an hour; leave the machine alone meanwhile. PAPER has flags of it,
+# such as -quick.
+.PHONY: bench-paper
+bench-paper: ## Repeat the paper's experiments, beside nginx and Apache; PAPER=-quick for a look.
+	cd test/bench/paper && go run . $(PAPER)

@@ -16,6 +16,7 @@ const subBuckets = 128
 type histogram struct {
 	buckets [40 * subBuckets]uint64
 	count   uint64
+	sum     time.Duration
 	max     time.Duration
 }
 
@@ -42,7 +43,16 @@ func (h *histogram) add(d time.Duration) {
 	d = max(d, 0)
 	h.buckets[bucket(uint64(d))]++
 	h.count++
+	h.sum += d
 	h.max = max(h.max, d)
+}
+
+// mean returns the mean of all; 0 of none.
+func (h *histogram) mean() time.Duration {
+	if h.count == 0 {
+		return 0
+	}
+	return h.sum / time.Duration(h.count)
 }
 
 // quantile returns the duration that the share q of all stays at or below.

@@ -27,6 +27,7 @@ type rateResult struct {
 	Errors   uint64         `json:"errors"`   // broken connections and other statuses than 200
 	Statuses map[int]uint64 `json:"statuses,omitempty"`
 	Unsent   uint64         `json:"unsent"` // due, but without an answer at the end
+	Mean     float64        `json:"mean_us"`
 	P50      float64        `json:"p50_us"`
 	P90      float64        `json:"p90_us"`
 	P99      float64        `json:"p99_us"`
@@ -81,6 +82,7 @@ func runRate(args []string) error {
 		Errors:   l.errors,
 		Statuses: l.statuses,
 		Unsent:   l.unsent,
+		Mean:     float64(l.latency.mean()) / 1e3,
 		P50:      us(0.5), P90: us(0.9), P99: us(0.99), P999: us(0.999), Max: float64(l.latency.max) / 1e3,
 		P99All: float64(l.every.quantile(0.99)) / 1e3,
 		Slots:  l.slots,

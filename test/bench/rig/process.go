@@ -189,27 +189,39 @@ type Usage struct {
 // Use adds up the processes of the group.
 func (p *Process) Use() (Usage, error) {
 	var u Usage
-	err := p.group(func(_ string, one Usage) error {
-		u.CPU += one.CPU
+	err := p.group(func(pid int, one Usage) error {
+		// Ticks are cut off per process, which hides the work of many.
+		u.CPU += max(one.CPU, ranFor(pid))
 		u.RSS += one.RSS
 		return nil
 	})
 	return u, err
 }
 
+// ranFor is how long a process was on a CPU, with all its threads, by its CPU
+// clock (see clock_getcpuclockid(3)); 0 when it has none.
+func ranFor(pid int) time.Duration {
+	const byScheduler = 2 // CPUCLOCK_SCHED
+	var ts unix.Timespec
+	if err := unix.ClockGettime(int32(^pid)<<3|byScheduler, &ts); err != nil {
+		return 0 // it ended meanwhile
+	}
+	return time.Duration(ts.Nano())
+}
+
 // PSS adds up the group's resident memory with each shared page counted once, in
 // bytes. It takes a while for many processes.
 func (p *Process) PSS() (int64, error) {
 	var sum int64
-	err := p.group(func(pid string, _ Usage) error {
-		data, err := os.ReadFile("/proc/" + pid + "/smaps_rollup")
+	err := p.group(func(pid int, _ Usage) error {
+		data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
 		if err != nil {
 			return nil // it ended meanwhile
 		}
 		_, rest, found := strings.Cut(string(data), "\nPss:")
 		fields := strings.Fields(rest)
 		if !found || len(fields) == 0 {
-			return fmt.Errorf("no Pss in smaps_rollup of %s", pid)
+			return fmt.Errorf("no Pss in smaps_rollup of %d", pid)
 		}
 		kib, err := strconv.ParseInt(fields[0], 10, 64)
 		sum += kib << 10
@@ -219,7 +231,7 @@ func (p *Process) PSS() (int64, error) {
 }
 
 // group calls f for each process of the group.
-func (p *Process) group(f func(pid string, u Usage) error) error {
+func (p *Process) group(f func(pid int, u Usage) error) error {
 	group := p.cmd.Process.Pid
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -227,7 +239,8 @@ func (p *Process) group(f func(pid string, u Usage) error) error {
 	}
 	found := false
 	for _, e := range entries {
-		if _, err := strconv.Atoi(e.Name()); err != nil {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
 			continue
 		}
 		data, err := os.ReadFile("/proc/" + e.Name() + "/stat")
@@ -240,7 +253,7 @@ func (p *Process) group(f func(pid string, u Usage) error) error {
 		}
 		if pgrp == group {
 			found = true
-			if err := f(e.Name(), one); err != nil {
+			if err := f(pid, one); err != nil {
 				return err
 			}
 		}

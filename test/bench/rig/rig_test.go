@@ -47,7 +47,7 @@ func TestProcess(t *testing.T) {
 			t.Errorf("line %q, %v; want %q", line, err, want)
 		}
 	}
-	if u, err := p.Use(); err != nil || u.RSS == 0 {
+	if u, err := p.Use(); err != nil || u.RSS == 0 || u.CPU == 0 {
 		t.Errorf("usage %+v, %v", u, err)
 	}
 	if pss, err := p.PSS(); err != nil || pss == 0 {
