@@ -43,6 +43,7 @@ type stormSample struct {
 	Storm  string     `json:"storm"`
 	Peer   string     `json:"peer"`
 	Run    int        `json:"run"`
+	Length float64    `json:"length_s"`
 	Before rateResult `json:"before"`
 	During rateResult `json:"during"` // with slots, in the first run
 	// Mean is that of the upstream's answers in the storm, in seconds.
@@ -141,7 +142,7 @@ func (l *lab) storm(st storm, p peer, run int) (stormSample, error) {
 			return err
 		}
 		stats, err := l.stats()
-		s.Mean = stats.Service
+		s.Mean, s.Length = stats.Service, load.duration.Seconds()
 		return err
 	})
 	return s, err

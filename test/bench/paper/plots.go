@@ -5,6 +5,8 @@ package main
 import (
 	"bytes"
 	"image/color"
+	"math"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -49,6 +51,18 @@ func (r *result) plots() (map[string][]byte, error) {
 }
 
 func (d drawing) svg() ([]byte, error) {
+	p, err := d.plot()
+	if err != nil {
+		return nil, err
+	}
+	canvas := vgsvg.New(18*vg.Centimeter, 11*vg.Centimeter)
+	p.Draw(draw.New(canvas))
+	var b bytes.Buffer
+	_, err = canvas.WriteTo(&b)
+	return b.Bytes(), err
+}
+
+func (d drawing) plot() (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = d.title, d.x, d.y
 	p.BackgroundColor = color.White
@@ -83,17 +97,17 @@ func (d drawing) svg() ([]byte, error) {
 		}
 		drawn++
 	}
-	if d.log && drawn > 0 {
+	// The legend is above the curves.
+	switch {
+	case drawn == 0:
+	case d.log:
 		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	}
-	if !d.log {
+		p.Y.Max *= math.Sqrt(p.Y.Max / p.Y.Min)
+	default:
 		p.Y.Min = 0
+		p.Y.Max *= 1.5
 	}
-	canvas := vgsvg.New(18*vg.Centimeter, 11*vg.Centimeter)
-	p.Draw(draw.New(canvas))
-	var b bytes.Buffer
-	_, err := canvas.WriteTo(&b)
-	return b.Bytes(), err
+	return p, nil
 }
 
 func (r *result) latencyPlot() drawing {
@@ -113,7 +127,7 @@ func (r *result) latencyPlot() drawing {
 func (r *result) errorPlot() drawing {
 	d := drawing{title: "Errors at an upstream with 50 places", x: "offered utilisation U", y: "requests that failed, %"}
 	for _, v := range variants {
-		c := curve{name: v.title}
+		c := curve{name: strings.ReplaceAll(v.title, "`", "")}
 		for _, u := range utilisations {
 			if got := r.pressure(v.name, u); got.runs > 0 {
 				c.points = append(c.points, plotter.XY{X: u, Y: 100 * got.errors})
@@ -164,14 +178,26 @@ func (r *result) stormPlot(name string) drawing {
 			if s.Storm != name || s.Peer != p.name || s.Run != 0 {
 				continue
 			}
-			c := curve{name: p.title}
-			for i, slot := range s.During.Slots {
-				c.points = append(c.points, plotter.XY{X: float64(i+1) * slotLength.Seconds(), Y: float64(slot.Good) / slotLength.Seconds()})
-			}
-			d.curves = append(d.curves, c)
+			d.curves = append(d.curves, curve{p.title, perSecond(s.During.Slots, s.Length)})
 		}
 	}
 	return d
+}
+
+// perSecond are the good answers per second over a storm, each point the mean of
+// the half second before it.
+func perSecond(slots []slot, length float64) plotter.XYs {
+	const width = 5 // slots
+	var points plotter.XYs
+	n := int(length/slotLength.Seconds() + 0.5)
+	for end := width; end <= n; end += width {
+		var good uint64
+		for i := end - width; i < end && i < len(slots); i++ {
+			good += slots[i].Good
+		}
+		points = append(points, plotter.XY{X: float64(end) * slotLength.Seconds(), Y: float64(good) / (width * slotLength.Seconds())})
+	}
+	return points
 }
 
 func (r *result) deadlinePlot() drawing {

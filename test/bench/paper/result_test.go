@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/plot/plotter"
+
 	"github.com/headgate/headgate/dataplane/queueing"
 )
 
@@ -49,7 +51,7 @@ func sample() *result {
 			{Peer: headgate, Workers: 1, Wanted: 5000, Active: 5000, RSS: 55, PSS: 54},
 			{Peer: apache, Workers: 1, Wanted: 5000, Active: 5000, RSS: 500, PSS: 400},
 		},
-		Storm: []stormSample{{Storm: "slow", Peer: headgate, Before: answers(11_000, 0), During: answers(300_000, 50), Mean: 0.112,
+		Storm: []stormSample{{Storm: "slow", Peer: headgate, Before: answers(11_000, 0), During: answers(300_000, 50), Mean: 0.112, Length: 8,
 			Deadlines: []deadline{{0, 0.05}, {0.56, 0.27}, {7, 0.28}}}},
 		Exhaustion: []exhaustionSample{{Peer: headgate, Undisturbed: answers(200, 0), Disturbed: answers(250, 0), RSSBefore: 40, RSS: 50, Refused: 9, Recovery: 0.4}},
 	}
@@ -152,6 +154,13 @@ func TestPlots(t *testing.T) {
 				t.Errorf("%s is no drawing:\n%s", name, svg)
 			}
 		}
+	}
+}
+
+func TestPerSecond(t *testing.T) {
+	got := perSecond([]slot{{Good: 10}, {Good: 20}, {Good: 30}, {Good: 40}, {Good: 50, Errors: 3}, {Good: 5}}, 1.5)
+	if want := (plotter.XYs{{X: 0.5, Y: 300}, {X: 1, Y: 10}, {X: 1.5, Y: 0}}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

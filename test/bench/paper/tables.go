@@ -264,6 +264,7 @@ func (r *result) table3() string {
 		}
 		row(&b, append(cells, percent(erlangB(u*places, places)))...)
 	}
+	fmt.Fprintf(&b, "\nThe paper's baseline failed %s %% at 0.95.\n", percent(publishedBaselineErrors))
 	b.WriteString("\nWhat waiting costs, mean and P99 in ms, and W by M/M/c (Eq. 7):\n\n")
 	head(&b, "U", "counted beside Headgate", "Headgate", "without back-pressure", "nginx", "nginx, `max_conns`", "Eq. 7")
 	for _, u := range utilisations {
