@@ -125,6 +125,8 @@ func TestStampede(t *testing.T) {
 		if n := hung.open(); n > pool {
 			t.Errorf("%d connections to the hung backend, the pool has %d", n, pool)
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		t.Logf("%d refused, the slowest after %v", refused, slowest.Round(time.Millisecond))
 	})
 	t.Run("B21/stampede-memory", func(t *testing.T) {
