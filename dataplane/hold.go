@@ -31,6 +31,15 @@ func (ex *exchange) hold() {
 	ex.stream.Paused()
 }
 
+// abandoned tells that the client of a held request has closed its side. That it
+// has only half-closed and still waits can't be told apart, but who gives up
+// closes, and the upstream has enough to do without what nobody waits for. A
+// connection of HTTP/2 is read from all the time: its streams are reset.
+func (ex *exchange) abandoned() bool {
+	c := ex.client
+	return c.h2 == nil && c.conn.PeerEnded()
+}
+
 var (
 	eventStream = []byte("text/event-stream")
 	methodGet   = []byte("GET")

@@ -66,7 +66,7 @@ func (w *worker) take() *exchange {
 		return ex
 	}
 	ex := &exchange{worker: w}
-	ex.stream.Init(w, ex)
+	ex.stream.Init(w, ex, ex.abandoned)
 	ex.requestTimer.Fire = ex.requestExpired
 	ex.tryTimer.Fire = ex.tryExpired
 	return ex

@@ -50,12 +50,13 @@ const (
 	ShedFull    Shed = iota // as many are held as may be
 	ShedShare               // its client has its share of them
 	ShedTimeout             // it was held for too long
+	ShedGone                // its client ended its side while it was held
 	sheds
 )
 
 // String returns the value of the label.
 func (s Shed) String() string {
-	return [sheds]string{"full", "share", "timeout"}[s]
+	return [sheds]string{"full", "share", "timeout", "gone"}[s]
 }
 
 // ClusterLoop is a cluster's part of one loop. Its methods must run there.
@@ -68,7 +69,7 @@ type ClusterLoop struct {
 	shed                     [sheds]counter
 	propagation              [len(buckets) + 1]counter
 	propagationNanos         counter
-	_                        [48]byte // a multiple of a cache line
+	_                        [40]byte // a multiple of a cache line
 }
 
 func newClusterLoops(n int) []*ClusterLoop {

@@ -101,7 +101,7 @@ var families = [...]Family{
 	upstreamPressure:        {"headgate_upstream_pressure", typeGauge, []string{"cluster"}, "State of the cluster's gate: 0 calm, 1 pacing, 2 holding, 3 shedding."},
 	upstreamCapacity:        {"headgate_upstream_capacity", typeGauge, []string{"cluster"}, "Requests per second that the cluster can do (Lambda_max), when last measured; 0 before."},
 	upstreamRate:            {"headgate_upstream_pace", typeGauge, []string{"cluster"}, "Further places per second that were given out above the threshold (Eq. 9), when last measured."},
-	upstreamShed:            {"headgate_upstream_shed_total", typeCounter, []string{"cluster", "reason"}, "Requests that were answered 503 for pressure: full, share (of one client), timeout (held for too long)."},
+	upstreamShed:            {"headgate_upstream_shed_total", typeCounter, []string{"cluster", "reason"}, "Requests that were answered 503 for pressure: full, share (of one client), timeout (held for too long), gone (its client ended its side while it was held)."},
 	backpressure:            {"headgate_backpressure_propagation_seconds", typeHistogram, []string{"cluster"}, "Time from the closing of the cluster's gate to the first client whose reading was paused (T_bp)."},
 	upstreamResponse:        {"headgate_upstream_response_seconds", typeSummary, []string{"cluster"}, "Time from the written request to the response's head: sum and count."},
 	upstreamConnects:        {"headgate_upstream_connects_total", typeCounter, []string{"cluster"}, "Connections that were opened to the cluster."},

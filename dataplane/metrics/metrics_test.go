@@ -248,6 +248,7 @@ func TestClusters(t *testing.T) {
 		`headgate_upstream_shed_total{cluster="shop/cart:80",reason="full"}`:       2,
 		`headgate_upstream_shed_total{cluster="shop/cart:80",reason="share"}`:      1,
 		`headgate_upstream_shed_total{cluster="shop/cart:80",reason="timeout"}`:    1,
+		`headgate_upstream_shed_total{cluster="shop/cart:80",reason="gone"}`:       0,
 		"headgate_upstream_limit" + l:                                              60,
 		"headgate_upstream_pressure" + l:                                           2,
 		"headgate_upstream_held_bytes" + l:                                         4096,

@@ -142,6 +142,17 @@ func (c *Conn) Unread() int {
 	return unread(c.fd)
 }
 
+// PeerEnded tells that the peer has closed its writing side, or the connection,
+// even while reading is paused and there are bytes to read before its end. It
+// costs a system call.
+func (c *Conn) PeerEnded() bool {
+	c.loop.check()
+	if c.flags&(flagDone|flagEOF) != 0 {
+		return true
+	}
+	return peerEnded(c.fd)
+}
+
 // AboveHighWater reports whether the outbound bytes have been above the high
 // watermark and OnDrained has yet to come.
 func (c *Conn) AboveHighWater() bool { return c.flags&flagAbove != 0 }

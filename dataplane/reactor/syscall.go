@@ -111,3 +111,10 @@ func wake(fd int) {
 	one := uint64(1)
 	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&one)), 8)
 }
+
+// peerEnded tells that a FIN or a reset has come.
+func peerEnded(fd int) bool {
+	list := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+	n, err := unix.Poll(list[:], 0)
+	return err == nil && n > 0 && list[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+}

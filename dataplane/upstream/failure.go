@@ -32,6 +32,7 @@ const (
 	ReasonPoolFull        = "pool_full"
 	ReasonPoolShare       = "pool_share"
 	ReasonPoolTimeout     = "pool_timeout"
+	ReasonPoolGone        = "pool_client_ended"
 	ReasonConnectFailed   = "connect_failed"
 	ReasonConnectTimeout  = "connect_timeout"
 	ReasonResponseTimeout = "response_timeout"
@@ -41,6 +42,9 @@ const (
 )
 
 var (
+	// errGone goes to the client, so it names no cluster.
+	errGone = &message.RequestError{Origin: message.Client, Status: 503, Reason: ReasonPoolGone, Err: errors.New("the client ended its side while the request was held")}
+
 	errWaited     = errors.New("no place became free in time")
 	errNoResponse = errors.New("the connection was closed before a response")
 	errSlow       = errors.New("no response head in time")

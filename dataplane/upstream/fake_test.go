@@ -176,7 +176,7 @@ func spec(pool ir.Pool, balance ir.Balance, addresses ...string) *ir.Cluster {
 // open opens a stream on a loop; it sends a GET when it is ready.
 func (r *rig) open(c *Cluster, loop int, t Try) *caller {
 	x := &caller{}
-	x.Init(r.loops[loop], x)
+	x.Init(r.loops[loop], x, nil)
 	x.onReady = func() {
 		x.SendHead(get())
 		x.SendEnd(nil)

@@ -226,3 +226,26 @@ func TestTunnelsAreNoService(t *testing.T) {
 		t.Error("the tunnel's place did not come back")
 	}
 }
+
+// What nobody waits for any more does not get a place.
+func TestHeldClientThatLeft(t *testing.T) {
+	r := newRig(t, 1, Options{})
+	c := r.cluster(ir.Pool{Size: 1}, 0, "10.0.0.1:80")
+	r.open(c, 0, Try{})
+	tr := r.loops[0].last()
+	tr.conn.OnConnect()
+	left := &caller{}
+	asked := 0
+	left.Init(r.loops[0], left, func() bool { asked++; return true })
+	left.Open(c.Shard(0), Try{})
+	stays := r.open(c, 0, Try{})
+	if asked != 0 {
+		t.Error("asked before its turn")
+	}
+	tr.conn.OnRead([]byte(okAnswer))
+	left.want(t, "fail "+ReasonPoolGone)
+	stays.want(t, "ready")
+	if s := c.Stats(); s.Active != 1 || s.Held != 0 || asked != 1 {
+		t.Errorf("%+v, asked %d times", s, asked)
+	}
+}

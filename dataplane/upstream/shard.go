@@ -97,6 +97,11 @@ func (sh *Shard) serve() {
 		}
 		s := sh.pop()
 		s.timer.Cancel()
+		if s.gone != nil && s.gone() {
+			sh.gate.Leave(-1)
+			s.shed(metrics.ShedGone, errGone)
+			continue
+		}
 		sh.start(s, st)
 	}
 }

@@ -52,6 +52,7 @@ type Stream struct {
 	Response message.Response
 
 	receiver Receiver
+	gone     func() bool // may be nil
 	timer    Timer
 	shard    *Shard
 	conn     *Conn
@@ -87,9 +88,11 @@ type Stream struct {
 // maxAvoid is how many failed endpoints a stream remembers.
 const maxAvoid = 3
 
-// Init prepares a zero Stream for the loop and the receiver.
-func (s *Stream) Init(loop Loop, r Receiver) {
-	s.receiver = r
+// Init prepares a zero Stream for the loop and the receiver. gone tells, of a
+// request that was held and is about to get its place, that nobody waits for its
+// answer any more; it may be nil.
+func (s *Stream) Init(loop Loop, r Receiver, gone func() bool) {
+	s.receiver, s.gone = r, gone
 	s.timer = loop.NewTimer(s.expire)
 }
 

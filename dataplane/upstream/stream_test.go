@@ -85,7 +85,7 @@ func TestResponseClockStartsWhenTheRequestIsWritten(t *testing.T) {
 	r := newRig(t, 1, Options{})
 	c := r.cluster(ir.Pool{ResponseTimeout: time.Second}, 0, "10.0.0.1:80")
 	x := &caller{}
-	x.Init(r.loops[0], x)
+	x.Init(r.loops[0], x, nil)
 	x.onReady = func() {
 		x.SendHead(&message.Request{Method: []byte("POST"), Path: []byte("/"), ContentLength: 3, Major: 1, Minor: 1})
 	}
@@ -152,7 +152,7 @@ func TestEarlyAnswerEndsTheConnection(t *testing.T) {
 	r := newRig(t, 1, Options{})
 	c := r.cluster(ir.Pool{}, 0, "10.0.0.1:80")
 	x := &caller{}
-	x.Init(r.loops[0], x)
+	x.Init(r.loops[0], x, nil)
 	x.onReady = func() {
 		x.SendHead(&message.Request{Method: []byte("POST"), Path: []byte("/"), ContentLength: message.Unknown, Major: 1, Minor: 1})
 	}
@@ -171,7 +171,7 @@ func TestEarlyAnswerEndsTheConnection(t *testing.T) {
 func TestChunkedRequestBody(t *testing.T) {
 	r := newRig(t, 1, Options{})
 	x := &caller{}
-	x.Init(r.loops[0], x)
+	x.Init(r.loops[0], x, nil)
 	x.onReady = func() {
 		x.SendHead(&message.Request{Method: []byte("POST"), Host: []byte("a"), Path: []byte("/"), ContentLength: message.Unknown, Major: 1, Minor: 1})
 		x.SendData([]byte("hello"))

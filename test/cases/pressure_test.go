@@ -265,7 +265,31 @@ func TestHeldClientIsNotRead(t *testing.T) {
 				return nil
 			})
 		}
+		m := be.mark()
+		left := dial(t, g.addr)
+		left.send("GET /left HTTP/1.1\r\nHost: be\r\n\r\n")
+		eventually(t, patience, func() error {
+			if g.metric(t, `headgate_upstream_requests_held{cluster="default/be:80"}`) != 1 {
+				return fmt.Errorf("it is not held")
+			}
+			return nil
+		})
+		left.Close() // in order, which a paused connection does not notice
+		next := dial(t, g.addr)
+		next.send("GET /next HTTP/1.1\r\nHost: be\r\n\r\n")
+		eventually(t, patience, func() error {
+			if g.metric(t, `headgate_upstream_requests_held{cluster="default/be:80"}`) != 2 {
+				return fmt.Errorf("it is not held")
+			}
+			return nil
+		})
 		block.open()
 		wantStatus(t, blocker.response("GET"), 200)
+		wantStatus(t, next.response("GET"), 200)
+		for _, r := range be.requestsSince(m) {
+			if r.target == "/left" {
+				t.Error("the backend got a request that nobody waits for")
+			}
+		}
 	})
 }
