@@ -21,6 +21,8 @@ import (
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.ancestors[0].conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.ancestors[0].conditions[?(@.type=="Accepted")].reason`
 // +kubebuilder:printcolumn:name="Pool",type=integer,JSONPath=`.spec.pool.size`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Busiest",type=string,JSONPath=`.status.busiest`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type BackendPolicy struct {
 	metav1.TypeMeta `json:",inline"`
@@ -204,4 +206,13 @@ type HashOn struct {
 type BackendPolicyStatus struct {
 	// The ancestors are the targets, each with the condition Accepted.
 	gatewayv1.PolicyStatus `json:",inline"`
+
+	// State is that of the targets' pools, the worst one of all nodes. It is absent
+	// while all have always been calm.
+	// +optional
+	State PressureState `json:"state,omitempty"`
+	// Busiest says which cluster that is, where, and how busy.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Busiest string `json:"busiest,omitempty"`
 }

@@ -18,6 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Connections",type=integer,JSONPath=`.status.connections`
 // +kubebuilder:printcolumn:name="Busy %",type=integer,JSONPath=`.status.busyPercent`
 // +kubebuilder:printcolumn:name="Faults",type=integer,JSONPath=`.status.faults`
+// +kubebuilder:printcolumn:name="Troubled",type=integer,JSONPath=`.status.troubled`
 // +kubebuilder:printcolumn:name="Started",type=date,JSONPath=`.status.started`
 // +kubebuilder:printcolumn:name="Node",type=string,priority=1,JSONPath=`.status.nodeName`
 // +kubebuilder:printcolumn:name="Controller",type=string,priority=1,JSONPath=`.status.controllerName`
@@ -79,6 +80,15 @@ type DataPlaneStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	Loops []LoopStatus `json:"loops,omitempty"`
+
+	// Troubled is how many clusters are not calm.
+	// +optional
+	Troubled int32 `json:"troubled"`
+	// Clusters are those that are not calm, the worst 128 of them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Clusters []ClusterOnNode `json:"clusters,omitempty"`
 }
 
 // SnapshotStatus is the configuration that is served.
@@ -133,4 +143,54 @@ type LoopStatus struct {
 	Connections int64 `json:"connections"`
 	// BusyPercent is the share of time in which it was busy.
 	BusyPercent int32 `json:"busyPercent"`
+}
+
+// PressureState says how a cluster's pool is.
+//
+// +kubebuilder:validation:Enum=Calm;Pacing;Holding;Shedding
+type PressureState string
+
+// The states, from the calmest one on.
+const (
+	// PressureCalm is below the threshold.
+	PressureCalm PressureState = "Calm"
+	// PressurePacing is above it: places are given out at the rate of the model.
+	PressurePacing PressureState = "Pacing"
+	// PressureHolding is when requests are held.
+	PressureHolding PressureState = "Holding"
+	// PressureShedding is when requests are answered 503.
+	PressureShedding PressureState = "Shedding"
+)
+
+// ClusterOnNode is an upstream, a port of a Service, that is not calm on a node: its
+// pool is full or nearly so, or not all of its endpoints take requests.
+type ClusterOnNode struct {
+	// Name is "namespace/service:port".
+	Name string `json:"name"`
+	// State is the worst one of the last seconds.
+	State PressureState `json:"state"`
+	// Since is when the cluster ceased to be calm.
+	Since metav1.Time `json:"since"`
+	// Active are the requests under way, of at most Size.
+	Active int64 `json:"active"`
+	// Size is the pool's.
+	Size int64 `json:"size"`
+	// Held are the requests that wait for a place.
+	// +optional
+	Held int64 `json:"held,omitempty"`
+	// Endpoints are those that are ready, the next two included.
+	Endpoints int32 `json:"endpoints"`
+	// Ejected are those that failed requests.
+	// +optional
+	Ejected int32 `json:"ejected,omitempty"`
+	// Unwell are those that failed their checks.
+	// +optional
+	Unwell int32 `json:"unwell,omitempty"`
+	// ServiceMillis is the mean time that a request keeps its place, in
+	// milliseconds; 0 when it is not known.
+	// +optional
+	ServiceMillis int64 `json:"serviceMillis,omitempty"`
+	// DeadlineMillis is the adaptive timeout, in milliseconds; 0 when there is none.
+	// +optional
+	DeadlineMillis int64 `json:"deadlineMillis,omitempty"`
 }

@@ -3,8 +3,10 @@ package main
 import (
 	"time"
 
+	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/controllers/node"
 	"github.com/headgate/headgate/dataplane"
+	"github.com/headgate/headgate/dataplane/pressure"
 )
 
 // sampler shows the control plane how busy the data plane is. It reads counters;
@@ -13,9 +15,19 @@ type sampler struct{ server *dataplane.Server }
 
 // Sample implements [node.Stats].
 func (s sampler) Sample() node.Sample {
+	states := map[pressure.State]v1alpha1.PressureState{
+		pressure.Calm: v1alpha1.PressureCalm, pressure.Pacing: v1alpha1.PressurePacing,
+		pressure.Holding: v1alpha1.PressureHolding, pressure.Shedding: v1alpha1.PressureShedding,
+	}
 	out := node.Sample{Connections: s.server.Connections()}
 	for _, l := range s.server.Loops() {
 		out.Loops = append(out.Loops, node.Loop{Connections: l.Conns, Busy: time.Duration(l.BusyNanos)})
+	}
+	for name, c := range s.server.Clusters() {
+		out.Clusters = append(out.Clusters, node.Cluster{
+			Name: name, State: states[c.State], Active: c.Active, Held: c.Held, Size: c.Size,
+			Endpoints: c.Endpoints, Ejected: c.Ejected, Unwell: c.Unwell, Service: c.Service, Deadline: c.Timeout.Deadline,
+		})
 	}
 	return out
 }

@@ -75,7 +75,7 @@ func conditionOf(cs []metav1.Condition, kind string) metav1.Condition {
 func (r *Report) Across(self string, controller gatewayv1.GatewayController, planes []*v1alpha1.DataPlane, nodes []*corev1.Node) *Report {
 	var others []*v1alpha1.DataPlane
 	for _, p := range planes {
-		if p.Name != self && p.Status.ControllerName == controller && alive(p, nodes) {
+		if p.Name != self && p.Status.ControllerName == controller && Alive(p, nodes) {
 			others = append(others, p)
 		}
 	}
@@ -92,9 +92,9 @@ func (r *Report) Across(self string, controller gatewayv1.GatewayController, pla
 	return &out
 }
 
-// alive tells whether the Node of a data plane is ready. One outside of a cluster
+// Alive tells whether the Node of a data plane is ready. One outside of a cluster
 // removes its object when it ends.
-func alive(p *v1alpha1.DataPlane, nodes []*corev1.Node) bool {
+func Alive(p *v1alpha1.DataPlane, nodes []*corev1.Node) bool {
 	if p.Status.NodeName == "" {
 		return true
 	}

@@ -51,6 +51,11 @@ func compileHTTPRoute(r *reader, hr *gatewayv1.HTTPRoute, opts *Options, old *ro
 		st.report = report
 		if len(st.attachments) > 0 {
 			st.clusters = rules.clusters
+			for _, k := range st.clusters {
+				report.Clusters = append(report.Clusters, k.String())
+			}
+			slices.Sort(report.Clusters)
+			report.Clusters = slices.Compact(report.Clusters)
 		}
 	}
 	st.problems = found.problems(kindHTTPRoute, hr.Namespace, hr.Name)

@@ -62,6 +62,8 @@ type RouteReport struct {
 	UID        types.UID
 	Generation int64
 	Parents    []gatewayv1.RouteParentStatus
+	// Clusters are the names of those that its attached rules use, sorted.
+	Clusters []string
 }
 
 // PolicyReport is the status of a policy: the targets that it names.

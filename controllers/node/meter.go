@@ -18,6 +18,8 @@ type Sample struct {
 	Connections int64
 	// Loops are the event loops, in the order of their indexes.
 	Loops []Loop
+	// Clusters are the upstreams.
+	Clusters []Cluster
 }
 
 // Loop is one event loop.
@@ -34,6 +36,7 @@ type meter struct {
 	last        Sample
 	busy        []int32 // percent, by loop
 	busyPercent int32
+	troubles    troubles
 }
 
 // take takes a sample.
@@ -51,6 +54,7 @@ func (m *meter) take(now time.Time, s Sample) {
 		}
 	}
 	m.at, m.last = now, s
+	m.troubles.take(now, s.Clusters)
 }
 
 // percent returns a share, rounded to 5 %, so that a trickle of requests does not
@@ -70,6 +74,7 @@ func (m *meter) fill(s *v1alpha1.DataPlaneStatus) {
 		}
 		s.Loops = append(s.Loops, loop)
 	}
+	m.troubles.fill(s)
 }
 
 // news tells whether figures differ enough to be told: the snapshot, a share by
@@ -77,6 +82,9 @@ func (m *meter) fill(s *v1alpha1.DataPlaneStatus) {
 func (m *meter) news(have, want *v1alpha1.DataPlaneStatus) bool {
 	if have.Snapshot.Hash != want.Snapshot.Hash || have.BusyPercent != want.BusyPercent ||
 		differs(have.Connections, want.Connections) || len(have.Loops) != len(want.Loops) {
+		return true
+	}
+	if newTroubles(have.Clusters, want.Clusters) || have.Troubled != want.Troubled {
 		return true
 	}
 	for i, l := range want.Loops {

@@ -115,6 +115,7 @@ type work struct {
 	busy        time.Duration // each second
 	spent       time.Duration
 	last        time.Time
+	clusters    []node.Cluster
 }
 
 func (w *work) Sample() node.Sample {
@@ -125,7 +126,7 @@ func (w *work) Sample() node.Sample {
 		w.spent += time.Duration(now.Sub(w.last).Seconds() * float64(w.busy))
 	}
 	w.last = now
-	return node.Sample{Connections: w.connections, Loops: []node.Loop{{Connections: 2 * w.connections, Busy: w.spent}}}
+	return node.Sample{Connections: w.connections, Loops: []node.Loop{{Connections: 2 * w.connections, Busy: w.spent}}, Clusters: w.clusters}
 }
 
 func (w *work) set(connections int64, busy time.Duration) {

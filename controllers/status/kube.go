@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,6 +61,7 @@ type turn struct {
 	input  compile.Input
 	// held is until when a Gateway's status is kept back.
 	held map[types.NamespacedName]time.Time
+	live live
 }
 
 // NewKube returns a Kube.
@@ -88,7 +90,7 @@ func (k *Kube) Write(_ context.Context, r *compile.Report) error {
 	if k.o.DataPlane != "" {
 		r = k.across(r, &in)
 	}
-	k.last.Store(&turn{r, in, k.held(r)})
+	k.last.Store(&turn{r, in, k.held(r), k.lively(&in)})
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -100,6 +102,7 @@ func (k *Kube) Write(_ context.Context, r *compile.Report) error {
 type outcome struct {
 	key    subjectKey
 	says   any
+	live   string
 	base   string // the version that the source had
 	object client.Object
 	err    error
@@ -116,6 +119,9 @@ func (k *Kube) Run(ctx context.Context) {
 	outcomes := make(chan outcome, k.o.Writers)
 	busy := 0
 	var taken time.Time // when a turn was
+	var events herald
+	var writers sync.WaitGroup
+	defer writers.Wait()
 	again := time.NewTimer(0)
 	defer again.Stop()
 	for {
@@ -151,6 +157,9 @@ func (k *Kube) Run(ctx context.Context) {
 			if wait = taken.Add(rest).Sub(now); wait <= 0 {
 				p.take(t, k.subjects(t, p.subjects))
 				wait, taken = 0, now
+				if news := events.news(now, t, string(k.o.ControllerName)); len(news) > 0 {
+					writers.Go(func() { k.proclaim(ctx, news) })
+				}
 			}
 		}
 		jobs, due := p.next(k.o.Writers - busy)
@@ -173,7 +182,7 @@ func (k *Kube) do(ctx context.Context, j job) outcome {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	object, err := j.write(ctx, k.o.Client)
-	return outcome{key: j.key, says: j.says, base: j.base, object: object, err: err}
+	return outcome{key: j.key, says: j.says, live: j.live, base: j.base, object: object, err: err}
 }
 
 // tell takes what came of a write into the plan, and says what went wrong.

@@ -41,6 +41,7 @@ type progress struct {
 	// The last look: that version of the object said what it should.
 	known   bool
 	says    any
+	live    string
 	version string
 
 	// written is the object after our last write, until the source has moved on
@@ -60,6 +61,7 @@ type progress struct {
 type job struct {
 	key   subjectKey
 	says  any
+	live  string
 	base  string
 	write write
 }
@@ -82,7 +84,7 @@ func (p *planner) take(t *turn, subjects []subject) {
 		if st.written != nil && version(s.object) != st.base {
 			st.written = nil // the source has moved on
 		}
-		if st.known && st.says == s.says && st.version == version(st.current(s)) && !st.busy {
+		if st.known && st.says == s.says && st.live == s.live && st.version == version(st.current(s)) && !st.busy {
 			continue
 		}
 		p.open = append(p.open, i)
@@ -111,6 +113,9 @@ func (p *planner) next(most int) (jobs []job, wait time.Duration) {
 			continue
 		}
 		due := st.due()
+		if pace := st.last.Add(livePace); st.known && st.says == s.says && st.live != s.live && pace.After(due) {
+			due = pace
+		}
 		if s.notBefore.After(due) {
 			due = s.notBefore
 		}
@@ -124,12 +129,12 @@ func (p *planner) next(most int) (jobs []job, wait time.Duration) {
 		have := st.current(s)
 		do := s.change(have, clock(now))
 		if do == nil {
-			st.known, st.says, st.version = true, s.says, version(have)
+			st.known, st.says, st.live, st.version = true, s.says, s.live, version(have)
 			continue
 		}
 		st.busy = true
 		open = append(open, i)
-		jobs = append(jobs, job{s.subjectKey, s.says, version(s.object), do})
+		jobs = append(jobs, job{s.subjectKey, s.says, s.live, version(s.object), do})
 	}
 	p.open = open
 	return jobs, wait
@@ -146,7 +151,7 @@ func (p *planner) done(o outcome, jitter func(time.Duration) time.Duration) int 
 	switch {
 	case o.err == nil:
 		st.failures = 0
-		st.known, st.says, st.version = true, o.says, version(o.object)
+		st.known, st.says, st.live, st.version = true, o.says, o.live, version(o.object)
 		st.written, st.base = o.object, o.base
 		if st.pace = min(2*st.pace, paceMost); st.pace == 0 || now.Sub(st.last) > calm {
 			st.pace = paceFirst

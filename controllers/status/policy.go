@@ -18,8 +18,9 @@ func (k *Kube) policies(out []subject, t *turn) []subject {
 		if object == nil || object.UID != r.UID {
 			continue
 		}
+		clusters := targets(object, t.input.Services)
 		out = append(out, subject{
-			subjectKey: subjectKey{r.Kind, r.NamespacedName}, says: r, object: object,
+			subjectKey: subjectKey{r.Kind, r.NamespacedName}, says: r, object: object, live: t.live.digest(clusters),
 			change: func(o client.Object, now metav1.Time) write {
 				have, ok := o.(*v1alpha1.BackendPolicy)
 				if !ok || have.Generation != r.Generation || k.newerAncestors(have.Status.Ancestors, r.Generation) {
@@ -27,6 +28,10 @@ func (k *Kube) policies(out []subject, t *turn) []subject {
 				}
 				want := have.DeepCopy()
 				want.Status.Ancestors = mergedAncestors(have.Status.Ancestors, r.Ancestors, k.o.ControllerName, now)
+				// Two controllers may have something to say: one of them tells the state.
+				if len(want.Status.Ancestors) > 0 && want.Status.Ancestors[0].ControllerName == k.o.ControllerName {
+					t.live.policy(clusters, &want.Status)
+				}
 				if equality.Semantic.DeepEqual(have.Status, want.Status) {
 					return nil
 				}

@@ -21,6 +21,9 @@ type subject struct {
 	// says is what it should say: while it is equal to what it was, that has not
 	// changed.
 	says any
+	// live is what else it should say, of the state of its backends now: a change of
+	// that alone is told less often.
+	live string
 	// object is the object as the source has it; nil when it should be made.
 	object client.Object
 	// change returns how to bring a version of the object up to date, or nil when
@@ -148,8 +151,12 @@ func (k *Kube) httpRoutes(out []subject, t *turn) []subject {
 		if r == nil && !k.named(object.Status.Parents) {
 			continue
 		}
+		digest := ""
+		if r != nil {
+			digest = t.live.digest(r.Clusters)
+		}
 		out = append(out, subject{
-			subjectKey: subjectKey{"HTTPRoute", types.NamespacedName{Namespace: object.Namespace, Name: object.Name}}, says: r, object: object,
+			subjectKey: subjectKey{"HTTPRoute", types.NamespacedName{Namespace: object.Namespace, Name: object.Name}}, says: r, object: object, live: digest,
 			change: func(o client.Object, now metav1.Time) write {
 				have, ok := o.(*gatewayv1.HTTPRoute)
 				if !ok {
@@ -160,7 +167,7 @@ func (k *Kube) httpRoutes(out []subject, t *turn) []subject {
 					if have.Generation != r.Generation || k.newerParents(have.Status.Parents, r.Generation) {
 						return nil
 					}
-					parents = r.Parents
+					parents = t.live.parents(r, have.Status.Parents, k.o.ControllerName)
 				}
 				want := have.DeepCopy()
 				want.Status.Parents = mergedParents(have.Status.Parents, parents, k.o.ControllerName, now)

@@ -2,7 +2,9 @@ package envtest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -164,4 +166,114 @@ func TestDataPlaneBehind(t *testing.T) {
 	w.wantGateway(gw, waiting)
 	w.ready(two, corev1.ConditionUnknown)
 	w.wantGateway(gw, programmed(2))
+}
+
+// trouble is a data plane with a cluster whose state a test sets.
+type trouble struct {
+	mu sync.Mutex
+	c  node.Cluster
+}
+
+func (s *trouble) Sample() node.Sample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return node.Sample{Loops: []node.Loop{{}}, Clusters: []node.Cluster{s.c}}
+}
+
+func (s *trouble) set(c node.Cluster) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.c = c
+}
+
+// events are the reasons of the events of a Service.
+func (w *world) events(service string) []string {
+	w.Helper()
+	var list corev1.EventList
+	if err := w.List(w.ctx, &list, client.InNamespace(w.name)); err != nil {
+		w.Fatal(err)
+	}
+	var out []string
+	for _, e := range list.Items {
+		if e.InvolvedObject.Kind == "Service" && e.InvolvedObject.Name == service {
+			out = append(out, e.Type+" "+e.Reason)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// A pool that sheds and an endpoint that is ejected are told: by the DataPlane, the
+// routes, the policy and an event; every 10 s at most, and once more when it is
+// over.
+func TestTrouble(t *testing.T) {
+	w := newWorld(t)
+	one := w.node("one")
+	name := w.name + "/web:80"
+	well := node.Cluster{Name: name, State: v1alpha1.PressureCalm, Size: 50, Active: 3, Endpoints: 3}
+	stats := &trouble{c: well}
+	r := w.start(on(one, stats))
+	w.class()
+	w.gateway("gw")
+	w.backend("web")
+	policy := w.policy("web", "web", nil)
+	routes := []*gatewayv1.HTTPRoute{w.route("one", to("web", 80)), w.route("two", to("web", 80)), w.route("other")}
+	for _, hr := range routes {
+		w.wantRoute(hr, attached(1))
+	}
+	w.wantPolicy(policy, "web Accepted=True/Accepted@1")
+
+	bad := well
+	bad.State, bad.Active, bad.Held, bad.Ejected, bad.Service = v1alpha1.PressureShedding, 50, 20, 1, 812*time.Millisecond
+	stats.set(bad)
+	const troubled = " headgate.dev/BackendsHealthy=False/EndpointsOut@1 headgate.dev/Pressure=True/Shedding@1"
+	w.wantRoute(routes[0], attached(1)+troubled)
+	w.wantRoute(routes[1], attached(1)+troubled)
+	w.wantRoute(routes[2], attached(1))
+	w.eventually(func() string {
+		w.refresh(policy)
+		if policy.Status.State != v1alpha1.PressureShedding || policy.Status.Busiest != name+" on "+one.Name+": 50/50" {
+			return fmt.Sprintf("the policy says %+v", policy.Status)
+		}
+		if got := w.events("web"); !slices.Equal(got, []string{"Warning BackendsUnhealthy", "Warning Pressure"}) {
+			return fmt.Sprintf("events %q", got)
+		}
+		return ""
+	})
+	if p := w.dataPlane(one.Name); p.Status.Troubled != 1 || p.Status.Clusters[0].Name != name {
+		t.Errorf("the DataPlane says %+v", p.Status)
+	}
+
+	// The figures go up and down for 5 s: no route is written in that time.
+	before := len(r.traffic.writes())
+	for i := range 10 {
+		next := bad
+		next.Held = int64(20 + 20*i)
+		stats.set(next)
+		time.Sleep(500 * time.Millisecond)
+	}
+	for _, q := range r.traffic.writes()[before:] {
+		if !strings.Contains(q.path, "/dataplanes/") {
+			t.Errorf("%s %s within 10 s", q.method, q.path)
+		}
+	}
+	stats.set(well)
+	const over = " headgate.dev/BackendsHealthy=True/Healthy@1 headgate.dev/Pressure=False/Calm@1"
+	deadline := time.Now().Add(time.Minute)
+	for {
+		w.refresh(routes[0])
+		if says(routes[0].Status.Parents[0].Conditions) == strings.TrimPrefix(attached(1)+over, "(gw) ") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the route says %v", routes[0].Status.Parents[0].Conditions)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	w.eventually(func() string {
+		if got := w.events("web"); len(got) != 4 {
+			return fmt.Sprintf("events %q", got)
+		}
+		return ""
+	})
 }

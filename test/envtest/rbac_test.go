@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -22,8 +23,10 @@ import (
 	"k8s.io/client-go/rest"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/controllers"
 	"github.com/headgate/headgate/controllers/compile"
+	"github.com/headgate/headgate/controllers/node"
 )
 
 // The rights in config/rbac are enough, and none is left over: a life of the
@@ -33,6 +36,7 @@ func TestRights(t *testing.T) {
 	granted := w.applyRights()
 	chain, key := pair(t, "a.example.com")
 	w.secret("cert", chain, key)
+	stats := &trouble{}
 	w.create(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: w.name},
 		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.9"}}},
@@ -45,7 +49,7 @@ func TestRights(t *testing.T) {
 		o.Election = controllers.Election{Namespace: "headgate-system", Name: "headgate-leader", Identity: "one"}
 		o.Compile.Addresses = compile.Addresses{Bind: []netip.Addr{netip.IPv4Unspecified()}}
 		o.NodeName = w.name
-		o.Report = controllers.ReportOptions{Name: w.name, NodeName: w.name}
+		o.Report = controllers.ReportOptions{Name: w.name, NodeName: w.name, Stats: stats, Every: 100 * time.Millisecond, Pace: 100 * time.Millisecond}
 	})
 	w.class()
 	gw := w.gateway("gw", w.https("cert"))
@@ -77,6 +81,14 @@ func TestRights(t *testing.T) {
 	w.eventually(func() string {
 		if w.dataPlane(w.name) == nil {
 			return "there is no DataPlane"
+		}
+		return ""
+	})
+	w.backend("web")
+	stats.set(node.Cluster{Name: w.name + "/web:80", State: v1alpha1.PressureShedding, Size: 1, Active: 1, Endpoints: 1})
+	w.eventually(func() string {
+		if len(w.events("web")) == 0 {
+			return "there is no event"
 		}
 		return ""
 	})
