@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,15 +114,28 @@ func openIdle(addr, host string, useTLS bool) (net.Conn, error) {
 	return c, nil
 }
 
+// pause is how long a client that was refused waits: about a second, or a little
+// more than Retry-After says if it heeds that.
+func pause(h http.Header, heed bool) time.Duration {
+	after, err := strconv.Atoi(h.Get("Retry-After"))
+	if !heed || err != nil || after <= 0 || after > 3600 {
+		return time.Second/2 + rand.N(time.Second)
+	}
+	told := time.Duration(after) * time.Second
+	return told + rand.N(told/2)
+}
+
 // runHold keeps a number of requests under way to a backend that hangs: one
 // that is refused is sent again about a second later: not all at once, or the
-// proxy would see one burst each second. It ends with standard input.
+// proxy would see one burst each second. A client that heeds comes again when
+// Retry-After tells it to. It ends with standard input.
 func runHold(args []string) error {
 	fs := flag.NewFlagSet("hold", flag.ExitOnError)
 	addr := fs.String("addr", "127.0.0.1:8080", "proxy's address")
 	host := fs.String("host", "bench.example", "Host field")
 	path := fs.String("path", "/hung", "path of the request")
 	conns := fs.Int("conns", 5000, "requests at once")
+	heed := fs.Bool("heed", false, "heed Retry-After")
 	fs.Parse(args)
 
 	var sent, refused, failed atomic.Int64
@@ -146,7 +160,7 @@ func runHold(args []string) error {
 					io.Copy(io.Discard, resp.Body)
 					resp.Body.Close()
 					refused.Add(1)
-					time.Sleep(time.Second/2 + rand.N(time.Second))
+					time.Sleep(pause(resp.Header, *heed))
 					if resp.Close {
 						break
 					}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"net"
+	"net/http"
 	"testing"
 	"time"
 )
@@ -30,6 +31,25 @@ func TestEnded(t *testing.T) {
 	for end := time.Now().Add(5 * time.Second); !ended(c); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("a closed connection looks open")
+		}
+	}
+}
+
+func TestPause(t *testing.T) {
+	for name, c := range map[string]struct {
+		after    string
+		heed     bool
+		from, to time.Duration
+	}{
+		"told":            {"20", true, 20 * time.Second, 30 * time.Second},
+		"does not heed":   {"20", false, time.Second / 2, 3 * time.Second / 2},
+		"told nothing":    {"", true, time.Second / 2, 3 * time.Second / 2},
+		"told nonsense":   {"soon", true, time.Second / 2, 3 * time.Second / 2},
+		"told at once":    {"0", true, time.Second / 2, 3 * time.Second / 2},
+		"told to give up": {"99999999999", true, time.Second / 2, 3 * time.Second / 2},
+	} {
+		if d := pause(http.Header{"Retry-After": {c.after}}, c.heed); d < c.from || d >= c.to {
+			t.Errorf("%s: %v, want between %v and %v", name, d, c.from, c.to)
 		}
 	}
 }

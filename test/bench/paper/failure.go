@@ -193,14 +193,28 @@ type exhaustionSample struct {
 	Run         int        `json:"run"`
 	Undisturbed rateResult `json:"undisturbed"` // of the healthy upstream
 	Disturbed   rateResult `json:"disturbed"`
-	RSSBefore   float64    `json:"rss_before_mib"`
-	RSS         float64    `json:"rss_mib"`
-	CPU         float64    `json:"cpu_percent"` // disturbed, of one CPU
-	Refused     int64      `json:"refused"`     // of the requests to the one that hangs
-	Failed      int64      `json:"failed"`
+	// Heeded is the same while those that are refused heed Retry-After, which only
+	// the gateway sends.
+	Heeded *rateResult `json:"heeded,omitempty"`
+	// Past is the same load past the proxy, straight to the healthy upstream, beside
+	// the same clients: what their CPU adds to every measurement.
+	Past      rateResult `json:"past"`
+	RSSBefore float64    `json:"rss_before_mib"`
+	RSS       float64    `json:"rss_mib"`
+	CPU       float64    `json:"cpu_percent"` // disturbed, of one CPU
+	Refused   int64      `json:"refused"`     // of the requests to the one that hangs
+	Failed    int64      `json:"failed"`
 	// Recovery is from the upstream's recovery to the first tenth of a second from
 	// which on 95 % of its answers are good; negative when there was none.
 	Recovery float64 `json:"recovery_s"`
+}
+
+// heeded is zero of those that do not say when to come again.
+func (s exhaustionSample) heeded() rateResult {
+	if s.Heeded == nil {
+		return rateResult{}
+	}
+	return *s.Heeded
 }
 
 func (l *lab) runExhaustion() error {
@@ -213,8 +227,8 @@ func (l *lab) runExhaustion() error {
 			}
 			s.Peer, s.Run = p.name, run
 			l.result.Exhaustion = append(l.result.Exhaustion, s)
-			l.logf("hung   run %d %-10s healthy p99 %6.0f -> %7.0f us, errors %.1f %%  RSS %.0f -> %.0f MiB  CPU %.0f %%  recovery %.1f s",
-				run+1, p.name, s.Undisturbed.P99, s.Disturbed.P99, 100*s.Disturbed.errorRate(), s.RSSBefore, s.RSS, s.CPU, s.Recovery)
+			l.logf("hung   run %d %-10s healthy p99 %6.0f -> %7.0f (heeded %.0f) us, errors %.1f %%  RSS %.0f -> %.0f MiB  CPU %.0f %%  recovery %.1f s",
+				run+1, p.name, s.Undisturbed.P99, s.Disturbed.P99, s.heeded().P99, 100*s.Disturbed.errorRate(), s.RSSBefore, s.RSS, s.CPU, s.Recovery)
 		}
 	}
 	return nil
@@ -253,15 +267,23 @@ func (l *lab) exhaustion(p peer, run int) (exhaustionSample, error) {
 		if err := l.control(workload{Hang: true}); err != nil {
 			return err
 		}
-		hold, err := l.load.Start("hold", "-addr", rig.Loopback(l.ports.http), "-host", hostName, "-path", "/hung", "-conns", strconv.Itoa(hungRequests))
+		if p.name == headgate {
+			hold, err := l.hang("-heed")
+			if err != nil {
+				return err
+			}
+			r, err := l.openLoop(healthy)
+			hold.Stop()
+			if err != nil {
+				return err
+			}
+			s.Heeded = &r
+		}
+		hold, err := l.hang()
 		if err != nil {
 			return err
 		}
 		defer hold.Stop()
-		if _, err := hold.Line(90 * time.Second); err != nil {
-			return err
-		}
-		time.Sleep(2 * time.Second) // accepting 5,000 connections is not what is measured
 		before, err := proc.Use()
 		if err != nil {
 			return err
@@ -276,6 +298,9 @@ func (l *lab) exhaustion(p peer, run int) (exhaustionSample, error) {
 		}
 		s.CPU = 100 * (u.CPU - before.CPU).Seconds() / took.Seconds()
 		s.RSS = mib(u.RSS)
+		if s.Past, err = l.openLoopAt(l.fast, healthy); err != nil {
+			return err
+		}
 		if s.Recovery, err = l.recovery(well); err != nil {
 			return err
 		}
@@ -293,6 +318,21 @@ func (l *lab) exhaustion(p peer, run int) (exhaustionSample, error) {
 		return err
 	})
 	return s, err
+}
+
+// hang sends the requests that hang, and waits until they are there.
+func (l *lab) hang(flags ...string) (*rig.Process, error) {
+	args := []string{"hold", "-addr", rig.Loopback(l.ports.http), "-host", hostName, "-path", "/hung", "-conns", strconv.Itoa(hungRequests)}
+	hold, err := l.load.Start(append(args, flags...)...)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := hold.Line(90 * time.Second); err != nil {
+		hold.Stop()
+		return nil, err
+	}
+	time.Sleep(2 * time.Second) // accepting 5,000 connections is not what is measured
+	return hold, nil
 }
 
 // recovery probes the upstream that hangs, lets it be well a second later, and

@@ -94,6 +94,8 @@ func (r *result) stormTable() string {
 type exhaustionRow struct {
 	runs           int
 	p99Before, p99 float64 // us
+	heeded         float64 // p99 in us; 0 where nobody is told when to come again
+	past           float64 // p99 in us, past the proxy
 	errors         float64
 	rssBefore, rss float64 // MiB
 	recovery       float64 // seconds; negative when not in every run
@@ -112,6 +114,8 @@ func (r *result) exhaustion(peer string) exhaustionRow {
 		runs:      len(some),
 		p99Before: of(func(s exhaustionSample) float64 { return s.Undisturbed.P99 }),
 		p99:       of(func(s exhaustionSample) float64 { return s.Disturbed.P99 }),
+		past:      of(func(s exhaustionSample) float64 { return s.Past.P99 }),
+		heeded:    of(func(s exhaustionSample) float64 { return s.heeded().P99 }),
 		errors:    of(func(s exhaustionSample) float64 { return s.Disturbed.errorRate() }),
 		rssBefore: of(func(s exhaustionSample) float64 { return s.RSSBefore }),
 		rss:       of(func(s exhaustionSample) float64 { return s.RSS }),
@@ -131,7 +135,7 @@ func (r *result) exhaustionTable() string {
 		return nothing
 	}
 	var b strings.Builder
-	head(&b, "", "healthy P99 undisturbed, ms", "beside 5,000 hung requests, ms", "its errors %", "RSS before, MB", "RSS, MB", "refused of the hung", "recovery, s")
+	head(&b, "", "healthy P99 undisturbed, ms", "beside 5,000 hung requests, ms", "past the proxy, ms", "when they heed Retry-After, ms", "its errors %", "RSS before, MB", "RSS, MB", "refused of the hung", "recovery, s")
 	for _, p := range peers {
 		e := r.exhaustion(p.name)
 		if e.runs == 0 {
@@ -141,7 +145,7 @@ func (r *result) exhaustionTable() string {
 		if e.recovery >= 0 {
 			recovery = num("%.1f", e.recovery)
 		}
-		row(&b, p.title, millis(e.p99Before), millis(e.p99), percent(e.errors), mb(e.rssBefore), mb(e.rss), num("%.0f", e.refused), recovery)
+		row(&b, p.title, millis(e.p99Before), millis(e.p99), millis(e.past), millis(e.heeded), percent(e.errors), mb(e.rssBefore), mb(e.rss), num("%.0f", e.refused), recovery)
 	}
 	return b.String()
 }
@@ -191,7 +195,10 @@ func (r *result) verdicts() []verdict {
 		say("storm: P99 of all answers, times the deadline: at most 1.2", "1.05", num("%.2f", s.p99All/1e6/s.last), s.p99All/1e6 <= 1.2*s.last)
 	}
 	if e := r.exhaustion(headgate); e.runs > 0 {
-		say("exhausted pool: P99 of another upstream, times that undisturbed: at most 1.1", "-", num("%.2f", e.p99/e.p99Before), e.p99 <= 1.1*e.p99Before)
+		if e.heeded > 0 {
+			say("exhausted pool: P99 of another upstream, times that undisturbed, clients heed Retry-After: at most 1.1", "-", num("%.2f", e.heeded/e.p99Before), e.heeded <= 1.1*e.p99Before)
+		}
+		say("the same, clients come again each second: at most 1.1", "-", num("%.2f", e.p99/e.p99Before), e.p99 <= 1.1*e.p99Before)
 		recovery := "not in 5 s"
 		if e.recovery >= 0 {
 			recovery = num("%.1f s", e.recovery)

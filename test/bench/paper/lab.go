@@ -284,10 +284,13 @@ func (r rate) args(addr string) []string {
 	return args
 }
 
-// openLoop runs a load to its end.
-func (l *lab) openLoop(r rate) (rateResult, error) {
+// openLoop runs a load on the proxy to its end.
+func (l *lab) openLoop(r rate) (rateResult, error) { return l.openLoopAt(l.ports.http, r) }
+
+// openLoopAt runs a load on any port to its end.
+func (l *lab) openLoopAt(port int, r rate) (rateResult, error) {
 	var res rateResult
-	err := l.load.Run(r.duration+r.warmup, &res, r.args(rig.Loopback(l.ports.http))...)
+	err := l.load.Run(r.duration+r.warmup, &res, r.args(rig.Loopback(port))...)
 	return res, err
 }
 
