@@ -74,7 +74,7 @@ type client struct {
 // accept makes a client of a new connection. It is called on the loop.
 func (s *socket) accept(l *reactor.Loop, conn *reactor.Conn) reactor.Handler {
 	w := s.srv.workers[l.Index()]
-	c := &client{worker: w, socket: s, conn: conn, trusted: s.srv.trusts(conn.RemoteAddr().Addr())}
+	c := &client{worker: w, socket: s, conn: conn, trusted: s.trusts(conn.RemoteAddr().Addr())}
 	c.timer.Fire = c.expire
 	c.parser.Reset(&s.srv.opts.Limits)
 	w.clients.add(c)
@@ -83,10 +83,10 @@ func (s *socket) accept(l *reactor.Loop, conn *reactor.Conn) reactor.Handler {
 	if s.secure.Load() {
 		c.tls = s.tls.NewSession((*tlsCarrier)(c))
 		c.progress = l.Now()
-		c.arm(waitHandshake, s.srv.opts.Timeouts.Handshake)
+		c.arm(waitHandshake, s.timeouts().Handshake)
 	} else {
 		c.ready = true
-		c.arm(waitRequest, s.srv.idleTimeout())
+		c.arm(waitRequest, s.idleTimeout())
 		w.accepted(l.Now())
 	}
 	return c
@@ -146,9 +146,9 @@ func (c *client) rearm() {
 	c.disarm()
 	switch {
 	case c.bodyOpen:
-		c.arm(waitBody, c.worker.srv.opts.Timeouts.Body)
+		c.arm(waitBody, c.socket.timeouts().Body)
 	case c.ex == nil:
-		c.arm(waitRequest, c.worker.srv.idleTimeout())
+		c.arm(waitRequest, c.socket.idleTimeout())
 	case c.tunnel && (c.ex.requestDone || c.ex.responseEnd):
 		c.watchSilence()
 	}
@@ -215,7 +215,7 @@ func (c *client) keep(rest []byte, owned bool) {
 	if c.ex != nil || c.conn.AboveHighWater() {
 		c.pause(pausePipeline)
 	} else if c.wait == waitRequest {
-		c.arm(waitHead, c.worker.srv.opts.Timeouts.Header)
+		c.arm(waitHead, c.socket.timeouts().Header)
 	}
 }
 
@@ -277,7 +277,7 @@ func (c *client) head(ex *exchange) {
 	c.keepAlive = c.parser.KeepAlive()
 	c.worker.metrics.Request()
 	if c.hasBody {
-		c.arm(waitBody, c.worker.srv.opts.Timeouts.Body)
+		c.arm(waitBody, c.socket.timeouts().Body)
 	}
 	ex.begin(c, c)
 }
@@ -317,7 +317,7 @@ func (c *client) responseDone() {
 		c.finish(c.bodyOpen && c.hasBody && !c.eof)
 	case c.bodyOpen:
 		c.unpause(pauseUpstream)
-		c.arm(waitBody, c.worker.srv.opts.Timeouts.Body)
+		c.arm(waitBody, c.socket.timeouts().Body)
 		c.resumeInput()
 	default:
 		c.nextRequest()
@@ -327,7 +327,7 @@ func (c *client) responseDone() {
 
 // nextRequest makes the connection wait for its next request.
 func (c *client) nextRequest() {
-	c.arm(waitRequest, c.worker.srv.idleTimeout())
+	c.arm(waitRequest, c.socket.idleTimeout())
 	c.unpause(pauseUpstream)
 }
 
@@ -395,7 +395,7 @@ func (c *client) unpause(why uint8) {
 func (c *client) finish(linger bool) {
 	var limit time.Duration
 	if linger {
-		limit = c.worker.srv.opts.Timeouts.Linger
+		limit = c.socket.timeouts().Linger
 	}
 	c.finishWithin(limit)
 }
@@ -458,7 +458,7 @@ func (c *client) expire(now time.Time) {
 		}
 		c.closeIdle()
 	case waitTunnel:
-		if left := c.worker.srv.opts.Timeouts.HalfClosed - now.Sub(c.progress); left > 0 {
+		if left := c.socket.timeouts().HalfClosed - now.Sub(c.progress); left > 0 {
 			c.arm(waitTunnel, left)
 			break
 		}
@@ -466,10 +466,10 @@ func (c *client) expire(now time.Time) {
 	case waitHead:
 		c.refuse(c.worker.take(), errSlowHead)
 	case waitBody:
-		left := c.worker.srv.opts.Timeouts.Body - now.Sub(c.progress)
+		left := c.socket.timeouts().Body - now.Sub(c.progress)
 		switch {
 		case c.paused != 0:
-			c.arm(waitBody, c.worker.srv.opts.Timeouts.Body)
+			c.arm(waitBody, c.socket.timeouts().Body)
 		case left > 0:
 			c.arm(waitBody, left)
 		case c.ex == nil:
@@ -520,8 +520,8 @@ func (l *clientList) remove(c *client) {
 }
 
 // trusts tells whether a peer's forwarded headers are kept.
-func (s *Server) trusts(peer netip.Addr) bool {
-	for _, p := range s.opts.TrustedProxies {
+func (s *socket) trusts(peer netip.Addr) bool {
+	for _, p := range s.client.Load().trusted {
 		if p.Contains(peer.Unmap()) {
 			return true
 		}

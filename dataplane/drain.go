@@ -82,11 +82,11 @@ func (w *worker) drain() {
 }
 
 // idleTimeout is how long a connection may be without a request.
-func (s *Server) idleTimeout() time.Duration {
-	if s.draining.Load() {
-		return min(s.opts.Timeouts.Idle, time.Duration(s.drainIdle.Load()))
+func (s *socket) idleTimeout() time.Duration {
+	if s.srv.draining.Load() {
+		return min(s.timeouts().Idle, time.Duration(s.srv.drainIdle.Load()))
 	}
-	return s.opts.Timeouts.Idle
+	return s.timeouts().Idle
 }
 
 // drain tells the connection that the server is about to stop.
@@ -94,7 +94,7 @@ func (c *client) drain() {
 	switch {
 	case c.wait == waitRequest && (c.h2 == nil || !c.h2.warned):
 		// Not all at once: their clients connect again.
-		d := c.worker.srv.idleTimeout()
+		d := c.socket.idleTimeout()
 		c.arm(waitRequest, d/2+rand.N(d/2+1))
 	case c.h2 != nil:
 		c.h2.drain()

@@ -180,7 +180,7 @@ func (h *h2conn) head(ev *http2.Event, ex *exchange) {
 	}
 	c.requests++
 	c.worker.metrics.Request()
-	if srv := c.worker.srv; srv.draining.Load() || srv.opts.MaxRequests > 0 && c.requests >= srv.opts.MaxRequests {
+	if c.worker.srv.draining.Load() || c.socket.exhausted(c.requests) {
 		h.drain()
 	}
 	if ev.Err != nil {
@@ -188,7 +188,7 @@ func (h *h2conn) head(ev *http2.Event, ex *exchange) {
 		return
 	}
 	if ex.request.HasBody() {
-		s.arm(waitBody, c.worker.srv.opts.Timeouts.Body)
+		s.arm(waitBody, c.socket.timeouts().Body)
 	}
 	ex.begin(c, s)
 	if ev.Last && s.ex == ex {
@@ -324,13 +324,13 @@ func (h *h2conn) await(progress bool) {
 		return
 	}
 	want, limit := waitNothing, time.Duration(0)
-	switch t := &c.worker.srv.opts.Timeouts; {
+	switch t := c.socket.timeouts(); {
 	case h.first != nil:
 		// What is open has deadlines of its own.
 	case h.codec.Pending() || len(c.in) > 0:
 		want, limit = waitHead, t.Header
 	default:
-		want, limit = waitRequest, c.worker.srv.idleTimeout()
+		want, limit = waitRequest, c.socket.idleTimeout()
 	}
 	switch {
 	case want == c.wait && (want != waitHead || !progress):

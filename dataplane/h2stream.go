@@ -338,14 +338,14 @@ func (s *h2stream) cut(bool) {
 func (s *h2stream) rearm() {
 	s.disarm()
 	if s.ex != nil && s.bodyComing() {
-		s.arm(waitBody, s.conn.client.worker.srv.opts.Timeouts.Body)
+		s.arm(waitBody, s.conn.client.socket.timeouts().Body)
 	}
 }
 
 // watchReader watches that the client takes some of what waits.
 func (s *h2stream) watchReader() {
 	s.mark = s.reading()
-	s.arm(waitReader, s.conn.client.worker.srv.opts.Timeouts.Write)
+	s.arm(waitReader, s.conn.client.socket.timeouts().Write)
 }
 
 func (s *h2stream) reading() reading {
@@ -370,7 +370,7 @@ func (s *h2stream) expire(now time.Time) {
 	wait := s.wait
 	s.wait = waitNothing
 	w := s.conn.client.worker
-	limit := w.srv.opts.Timeouts.Body
+	limit := s.conn.client.socket.timeouts().Body
 	switch left := limit - now.Sub(s.progress); {
 	case wait == waitReader && !s.waiting() && !s.conn.full():
 		s.rearm()

@@ -56,7 +56,7 @@ func (c *client) spoilt()          { c.keepAlive = false }
 func (c *client) progressed()      { c.progress = c.worker.loop.Now() }
 
 func (c *client) watchSilence() {
-	c.arm(waitTunnel, c.worker.srv.opts.Timeouts.HalfClosed)
+	c.arm(waitTunnel, c.socket.timeouts().HalfClosed)
 }
 
 func (c *client) switchOver() {

@@ -12,8 +12,7 @@ import (
 func (c *client) writeHead(r *message.Response, req *message.Request) {
 	final := !r.Informational()
 	if final {
-		srv := c.worker.srv
-		if srv.draining.Load() || c.eof || srv.opts.MaxRequests > 0 && c.requests >= srv.opts.MaxRequests {
+		if c.worker.srv.draining.Load() || c.eof || c.socket.exhausted(c.requests) {
 			c.keepAlive = false
 		}
 		// A body that is still on its way must not be taken for the next
@@ -90,7 +89,7 @@ func (c *client) congested() bool {
 // watchReader watches that the client takes some of what is queued for it.
 func (c *client) watchReader() {
 	c.buffered = c.conn.Buffered()
-	c.arm(waitReader, c.worker.srv.opts.Timeouts.Write)
+	c.arm(waitReader, c.socket.timeouts().Write)
 }
 
 // refuse answers a head that could not be parsed, and ends the connection.

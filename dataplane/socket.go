@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -23,6 +24,7 @@ type socket struct {
 	port   []byte // as text, for X-Forwarded-Port
 	secure atomic.Bool
 	tls    *tlsterm.Socket
+	client atomic.Pointer[clientBounds]
 
 	listener *reactor.Listener // under Server.mu; nil until it could be bound
 }
@@ -43,6 +45,7 @@ func (s *Server) newSocket(spec *ir.Socket) *socket {
 // update takes over a socket's protocol and certificates. Connections that are
 // open keep what they began with.
 func (s *socket) update(spec *ir.Socket) {
+	s.client.Store(s.srv.bounds(spec.Client))
 	s.secure.Store(spec.Protocol == ir.ProtocolHTTPS)
 	if spec.Protocol != ir.ProtocolHTTPS {
 		return
@@ -50,6 +53,46 @@ func (s *socket) update(spec *ir.Socket) {
 	if err := s.tls.Update(spec.Listeners); err != nil {
 		s.srv.opts.Logger.Warn("certificates that can't be used", zap.String("socket", s.name), zap.Error(err))
 	}
+}
+
+// clientBounds are what holds for the clients of a socket. Connections that are
+// open look at them, too, except for whom to trust.
+type clientBounds struct {
+	timeouts    Timeouts
+	maxRequests uint32 // 0 is no limit
+	trusted     []netip.Prefix
+}
+
+// bounds fills in what spec leaves to the process.
+func (s *Server) bounds(spec ir.Client) *clientBounds {
+	b := &clientBounds{timeouts: s.opts.Timeouts, maxRequests: s.opts.MaxRequests, trusted: s.opts.TrustedProxies}
+	for _, d := range []struct {
+		own  *time.Duration
+		spec time.Duration
+	}{
+		{&b.timeouts.Header, spec.HeaderTimeout}, {&b.timeouts.Idle, spec.IdleTimeout},
+		{&b.timeouts.Body, spec.BodyTimeout}, {&b.timeouts.Write, spec.WriteTimeout},
+	} {
+		if d.spec > 0 {
+			*d.own = d.spec
+		}
+	}
+	if spec.MaxRequests > 0 {
+		b.maxRequests = spec.MaxRequests
+	}
+	if spec.TrustedProxies != nil {
+		b.trusted = spec.TrustedProxies
+	}
+	return b
+}
+
+// timeouts are those of the socket's clients.
+func (s *socket) timeouts() *Timeouts { return &s.client.Load().timeouts }
+
+// exhausted tells whether a connection has carried as many requests as it may.
+func (s *socket) exhausted(requests uint32) bool {
+	most := s.client.Load().maxRequests
+	return most > 0 && requests >= most
 }
 
 // routes returns what the socket serves now, nil when it was removed.

@@ -52,7 +52,7 @@ func (t *tlsCarrier) Handshaken(err error) {
 		c.readPlain()
 		return
 	}
-	c.arm(waitRequest, c.worker.srv.idleTimeout())
+	c.arm(waitRequest, c.socket.idleTimeout())
 	c.readPlain()
 }
 

@@ -17,6 +17,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&BackendPolicy{}, &BackendPolicyList{},
 		&DataPlane{}, &DataPlaneList{},
+		&GatewayParameters{}, &GatewayParametersList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"net/netip"
 	"regexp"
 	"time"
 
@@ -47,6 +48,34 @@ func (p *BackendPolicy) Validate() field.ErrorList {
 	}
 	return v.errors
 }
+
+// Validate returns what the CRD refuses in the parameters, in the CRD's words.
+func (p *GatewayParameters) Validate() field.ErrorList {
+	c := p.Spec.Client
+	if c == nil {
+		return nil
+	}
+	v := validator{}
+	at := field.NewPath("spec", "client")
+	v.duration(at.Child("headerTimeout"), c.HeaderTimeout, bounds{least: 100 * time.Millisecond, most: 10 * time.Minute})
+	v.duration(at.Child("idleTimeout"), c.IdleTimeout, bounds{least: 100 * time.Millisecond, most: 24 * time.Hour})
+	v.duration(at.Child("bodyTimeout"), c.BodyTimeout, bounds{least: 100 * time.Millisecond, most: 24 * time.Hour})
+	v.duration(at.Child("writeTimeout"), c.WriteTimeout, bounds{least: time.Second, most: 24 * time.Hour})
+	number(&v, at.Child("maxRequests"), c.MaxRequests, 1, 1_000_000_000)
+	if c.TrustedCIDRs != nil {
+		if n := len(*c.TrustedCIDRs); n > mostCIDRs {
+			v.add(field.TooMany(at.Child("trustedCIDRs"), n, mostCIDRs))
+		}
+		for i, s := range *c.TrustedCIDRs {
+			if p, err := netip.ParsePrefix(string(s)); err != nil || p != p.Masked() {
+				v.add(field.Invalid(at.Child("trustedCIDRs").Index(i), string(s), "must be a prefix such as 10.0.0.0/8"))
+			}
+		}
+	}
+	return v.errors
+}
+
+const mostCIDRs = 64
 
 // validator collects what is wrong with an object.
 type validator struct{ errors field.ErrorList }

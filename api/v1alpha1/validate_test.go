@@ -64,3 +64,12 @@ func TestDuration(t *testing.T) {
 		t.Errorf("none is %s", v)
 	}
 }
+
+func TestGatewayParameters(t *testing.T) {
+	for _, c := range load[v1alpha1.GatewayParametersSpec](t, "testdata/gatewayparameters.yaml") {
+		t.Run(c.Name, func(t *testing.T) {
+			p := &v1alpha1.GatewayParameters{Spec: c.Spec}
+			says(t, p.Validate(), c.Field, c.Message)
+		})
+	}
+}

@@ -97,6 +97,7 @@ func (c *Compiler) changes(in *Input) *changes {
 	if c.all || ch.has([]dep{{kind: depRivals}}) {
 		c.rivals = findRivals(in.Services, in.Options.Addresses.Service)
 	}
+	diffInto(ch, depParameters, c.last.Parameters, in.Parameters, sameSpec)
 	diffInto(ch, depSecret, c.last.Secrets, in.Secrets, sameObject)
 	regrant := c.grants == nil
 	diff(c.last.Grants, in.Grants, sameSpec, func(was, is *gatewayv1.ReferenceGrant) {
@@ -185,9 +186,10 @@ func (c *Compiler) compileGateways(r reader, ch *changes) {
 		return
 	}
 	c.assigned = assigned
+	r.deps = nil
 	classes := make(map[string]*class)
 	for _, gc := range r.in.Classes {
-		if cl := compileClass(gc, &r.in.Options); cl != nil {
+		if cl := compileClass(&r, gc); cl != nil {
 			if old := c.classes[gc.Name]; old != nil && reflect.DeepEqual(old.report, cl.report) {
 				cl.report = old.report
 			}
@@ -200,7 +202,7 @@ func (c *Compiler) compileGateways(r reader, ch *changes) {
 	for _, g := range c.gateways {
 		old[g.key] = g
 	}
-	c.gateways, c.strays, r.deps = nil, nil, nil
+	c.gateways, c.strays = nil, nil
 	for _, gw := range r.in.Gateways {
 		if cl := classes[string(gw.Spec.GatewayClassName)]; cl != nil {
 			c.gateways = append(c.gateways, c.compileGateway(&r, gw, cl, assigned[keyOf(gw)]))

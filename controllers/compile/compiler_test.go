@@ -101,12 +101,12 @@ func put[T interface {
 
 // edit changes one object, or nothing but how it looks.
 func (w *world) edit() {
-	switch w.r.IntN(13) {
+	switch w.r.IntN(14) {
 	case 0:
 		c := &gatewayv1.GatewayClass{ObjectMeta: w.meta("class", 2, false)}
 		c.Spec.ControllerName = pick[gatewayv1.GatewayController](w, compile.ControllerName, compile.ControllerName, "example.com/other")
 		if w.r.IntN(4) == 0 {
-			c.Spec.ParametersRef = &gatewayv1.ParametersReference{Kind: "X", Name: "x"}
+			c.Spec.ParametersRef = &gatewayv1.ParametersReference{Group: v1alpha1.GroupName, Kind: "GatewayParameters", Name: fmt.Sprint("params", w.r.IntN(2)), Namespace: ptr(gatewayv1.Namespace(pick(w, spaces...)))}
 		}
 		w.in.Classes = put(w, w.in.Classes, c)
 	case 1, 2:
@@ -144,6 +144,13 @@ func (w *world) edit() {
 		w.in.Secrets = put(w, w.in.Secrets, s)
 	case 9:
 		w.touch()
+	case 11:
+		p := &v1alpha1.GatewayParameters{ObjectMeta: w.meta("params", 2, true)}
+		p.Spec.Client = pick(w, nil, &v1alpha1.ClientParameters{
+			IdleTimeout: pick(w, nil, ptr(v1alpha1.Duration("1s")), ptr(v1alpha1.Duration("2s")), ptr(v1alpha1.Duration("bad"))),
+			MaxRequests: pick(w, nil, ptr[int32](5)), TrustedCIDRs: pick(w, nil, &[]v1alpha1.CIDR{}, &[]v1alpha1.CIDR{"10.0.0.0/8"}),
+		})
+		w.in.Parameters = put(w, w.in.Parameters, p)
 	case 10:
 		w.in.BackendPolicies = put(w, w.in.BackendPolicies, w.policy())
 	default:
@@ -180,6 +187,11 @@ func (w *world) touch() {
 
 func (w *world) gateway() *gatewayv1.Gateway {
 	g := &gatewayv1.Gateway{ObjectMeta: w.meta("gw", 3, true)}
+	if w.r.IntN(3) == 0 {
+		g.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{ParametersRef: &gatewayv1.LocalParametersReference{
+			Group: v1alpha1.GroupName, Kind: "GatewayParameters", Name: fmt.Sprint("params", w.r.IntN(2)),
+		}}
+	}
 	g.Spec.GatewayClassName = pick[gatewayv1.ObjectName](w, "class0", "class0", "class1", "class9")
 	for i := range 1 + w.r.IntN(4) {
 		l := gatewayv1.Listener{

@@ -18,6 +18,7 @@ const (
 	depService // a Service without its endpoints
 	depSlices  // the EndpointSlices of a Service
 	depSecret
+	depParameters
 	depPolicies // all BackendPolicies that name a Service
 	depRivals   // the Services of type LoadBalancer; no name
 )

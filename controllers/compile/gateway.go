@@ -3,10 +3,13 @@ package compile
 import (
 	"fmt"
 	"net/netip"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/headgate/headgate/dataplane/ir"
 )
 
 // gatewayState is what a Gateway of ours means, before routes attach to it.
@@ -14,6 +17,8 @@ type gatewayState struct {
 	key        types.NamespacedName
 	uid        types.UID
 	generation int64
+	created    time.Time
+	client     ir.Client // what its class and its own parameters say
 	addresses  addressPlan
 	listeners  []*listenerState
 
@@ -31,7 +36,8 @@ func (g *gatewayState) valid() bool { return len(g.invalid) == 0 && len(g.addres
 // compileGateway reads a Gateway of one of our classes.
 func (c *Compiler) compileGateway(r *reader, gw *gatewayv1.Gateway, cl *class, assigned netip.Addr) *gatewayState {
 	g := &gatewayState{
-		key: keyOf(gw), uid: gw.UID, generation: gw.Generation,
+		key: keyOf(gw), uid: gw.UID, generation: gw.Generation, created: gw.CreationTimestamp.Time,
+		client: clientOf(cl.client, nil),
 	}
 	if b := r.balancer(); b != nil {
 		g.addresses = b.plan(gw, r.in.Options.Addresses.Bind)
@@ -43,8 +49,12 @@ func (c *Compiler) compileGateway(r *reader, gw *gatewayv1.Gateway, cl *class, a
 			fmt.Sprintf("GatewayClass %s is not accepted; see its status", gw.Spec.GatewayClassName))
 	}
 	if in := gw.Spec.Infrastructure; in != nil && in.ParametersRef != nil {
-		g.invalid.add(Error, "spec.infrastructure.parametersRef", string(gatewayv1.GatewayReasonInvalidParameters),
-			fmt.Sprintf("%s %q: Headgate takes no parameters; remove parametersRef", in.ParametersRef.Kind, in.ParametersRef.Name))
+		p := in.ParametersRef
+		own, fault := r.clientParameters(string(p.Group), string(p.Kind), gw.Namespace, p.Name)
+		if fault != "" {
+			g.invalid.add(Error, "spec.infrastructure.parametersRef", string(gatewayv1.GatewayReasonInvalidParameters), fault)
+		}
+		g.client = clientOf(cl.client, own)
 	}
 	g.ignored(gw)
 	seen := make(map[gatewayv1.SectionName]bool, len(gw.Spec.Listeners))

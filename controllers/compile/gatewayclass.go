@@ -34,13 +34,15 @@ const (
 // class is a GatewayClass that is ours.
 type class struct {
 	accepted bool
+	client   *v1alpha1.ClientParameters // of its parameters; may be nil
 	report   *ClassReport
 	issues   issues
 }
 
 // compileClass returns what a GatewayClass means, or nil when it is another
 // controller's.
-func compileClass(gc *gatewayv1.GatewayClass, opts *Options) *class {
+func compileClass(r *reader, gc *gatewayv1.GatewayClass) *class {
+	opts := &r.in.Options
 	if string(gc.Spec.ControllerName) != opts.ControllerName {
 		return nil
 	}
@@ -49,11 +51,17 @@ func compileClass(gc *gatewayv1.GatewayClass, opts *Options) *class {
 	accepted := condition(gatewayv1.GatewayClassConditionStatusAccepted, true, gatewayv1.GatewayClassReasonAccepted, gen,
 		"Headgate serves the Gateways of this class")
 	if p := gc.Spec.ParametersRef; p != nil {
-		c.accepted = false
-		c.issues.add(Error, "spec.parametersRef", string(gatewayv1.GatewayClassReasonInvalidParameters),
-			fmt.Sprintf("%s %q: Headgate takes no parameters; remove parametersRef", p.Kind, p.Name))
-		accepted = condition(gatewayv1.GatewayClassConditionStatusAccepted, false, gatewayv1.GatewayClassReasonInvalidParameters, gen,
-			summary(c.issues))
+		namespace := ""
+		if p.Namespace != nil {
+			namespace = string(*p.Namespace)
+		}
+		var fault string
+		if c.client, fault = r.clientParameters(string(p.Group), string(p.Kind), namespace, p.Name); fault != "" {
+			c.accepted = false
+			c.issues.add(Error, "spec.parametersRef", string(gatewayv1.GatewayClassReasonInvalidParameters), fault)
+			accepted = condition(gatewayv1.GatewayClassConditionStatusAccepted, false, gatewayv1.GatewayClassReasonInvalidParameters, gen,
+				summary(c.issues))
+		}
 	}
 	conditions := []metav1.Condition{accepted, c.supportedVersion(opts.BundleVersions, gen)}
 	if opts.BundleVersions != nil {

@@ -28,6 +28,7 @@ type Input struct {
 	Secrets         []*corev1.Secret
 	ConfigMaps      []*corev1.ConfigMap
 	BackendPolicies []*v1alpha1.BackendPolicy
+	Parameters      []*v1alpha1.GatewayParameters
 
 	// DataPlanes and Nodes say what other nodes serve. Compiling does not read
 	// them; [Report.Across] does.
@@ -138,6 +139,7 @@ func (in Input) normalised(last *Input) Input {
 	in.Secrets = sorted(in.Secrets, last.Secrets)
 	in.ConfigMaps = sorted(in.ConfigMaps, last.ConfigMaps)
 	in.BackendPolicies = sorted(in.BackendPolicies, last.BackendPolicies)
+	in.Parameters = sorted(in.Parameters, last.Parameters)
 	if in.Options.ControllerName == "" {
 		in.Options.ControllerName = ControllerName
 	}

@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/headgate/headgate/api/v1alpha1"
 )
 
 // reader looks objects up and notes what was looked up, so that a result can be
@@ -40,6 +42,12 @@ func (r *reader) service(namespace, name string) *corev1.Service {
 func (r *reader) endpointSlices(namespace, service string) []*discoveryv1.EndpointSlice {
 	r.note(depSlices, namespace, service)
 	return r.slices[types.NamespacedName{Namespace: namespace, Name: service}]
+}
+
+// parameters returns the GatewayParameters, or nil.
+func (r *reader) parameters(namespace, name string) *v1alpha1.GatewayParameters {
+	r.note(depParameters, namespace, name)
+	return find(r.in.Parameters, namespace, name)
 }
 
 // secret returns the Secret, or nil.

@@ -153,6 +153,7 @@ func (w *digest) socket(s *Socket) {
 	w.str(s.Name)
 	w.str(s.Addr.String())
 	w.num(uint64(s.Protocol))
+	w.client(&s.Client)
 }
 
 func (w *digest) listener(l *Listener) {

@@ -46,6 +46,8 @@ type Socket struct {
 	Addr netip.AddrPort
 	// Protocol is what all listeners of the socket speak.
 	Protocol Protocol
+	// Client bounds what its clients may do.
+	Client Client
 	// Listeners have distinct Hostnames and are sorted by Name.
 	Listeners []*Listener
 }

@@ -110,8 +110,8 @@ func (p *plane) cluster(name string) *ir.Cluster {
 // The API server refuses what Validate refuses, with the same words.
 func TestCRDRefuses(t *testing.T) {
 	w := newWorld(t)
-	for _, kind := range []string{"BackendPolicy"} {
-		file := "../../api/v1alpha1/testdata/" + map[string]string{"BackendPolicy": "backendpolicies.yaml"}[kind]
+	for _, kind := range []string{"BackendPolicy", "GatewayParameters"} {
+		file := "../../api/v1alpha1/testdata/" + map[string]string{"BackendPolicy": "backendpolicies.yaml", "GatewayParameters": "gatewayparameters.yaml"}[kind]
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -150,7 +150,7 @@ func TestMissingKinds(t *testing.T) {
 		}
 		return names
 	}
-	if got := missing(); len(got) != 6 {
+	if got := missing(); len(got) != 7 {
 		t.Errorf("missing are %v, want the four of the Gateway API and ours", got)
 	}
 	crds := w.install()

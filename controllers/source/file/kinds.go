@@ -61,7 +61,12 @@ func kindOf(apiVersion, name string) *kind {
 				func(in *compile.Input) *[]*gatewayv1.ReferenceGrant { return &in.Grants })
 		}
 	case "headgate.dev/v1alpha1":
-		if name == "BackendPolicy" {
+		switch name {
+		case "GatewayParameters":
+			return define(name, true, func(*v1alpha1.GatewayParameters) {},
+				func(c *checker, o *v1alpha1.GatewayParameters) { c.all(o.Validate()) },
+				func(in *compile.Input) *[]*v1alpha1.GatewayParameters { return &in.Parameters })
+		case "BackendPolicy":
 			return define(name, true, func(*v1alpha1.BackendPolicy) {}, checkBackendPolicy,
 				func(in *compile.Input) *[]*v1alpha1.BackendPolicy { return &in.BackendPolicies })
 		}

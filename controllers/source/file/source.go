@@ -241,6 +241,7 @@ func (s *Source) collect() (compile.Input, []compile.Problem) {
 	compile.Sort(in.Secrets)
 	compile.Sort(in.ConfigMaps)
 	compile.Sort(in.BackendPolicies)
+	compile.Sort(in.Parameters)
 	return in, problems
 }
 

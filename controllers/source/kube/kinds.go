@@ -56,6 +56,7 @@ func kinds(withNodes bool) []kind {
 		endpointSlices(),
 		backendPolicies(),
 		dataPlanes(),
+		gatewayParameters(),
 	}
 	if withNodes {
 		all = append(all, nodes())

@@ -1,0 +1,68 @@
+package compile
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+
+	"github.com/headgate/headgate/api/v1alpha1"
+	"github.com/headgate/headgate/dataplane/ir"
+)
+
+const kindParameters = "GatewayParameters"
+
+// clientParameters returns what a reference to parameters says of clients, or what
+// is wrong with it.
+func (r *reader) clientParameters(group, kind, namespace, name string) (*v1alpha1.ClientParameters, string) {
+	if group != v1alpha1.GroupName || kind != kindParameters {
+		return nil, fmt.Sprintf("%s %q: only GatewayParameters of group headgate.dev are known; name one, or remove parametersRef", kind, name)
+	}
+	if namespace == "" {
+		return nil, fmt.Sprintf("GatewayParameters %q: say in which namespace they are", name)
+	}
+	p := r.parameters(namespace, name)
+	if p == nil {
+		return nil, fmt.Sprintf("GatewayParameters %s/%s do not exist", namespace, name)
+	}
+	var is issues
+	for _, e := range p.Validate() {
+		is.add(Error, e.Field, "", e.ErrorBody())
+	}
+	if len(is) > 0 {
+		return nil, fmt.Sprintf("GatewayParameters %s/%s: %s", namespace, name, summary(is))
+	}
+	return p.Spec.Client, ""
+}
+
+// clientOf puts a class's parameters and a Gateway's own ones together, field by
+// field; the Gateway's count first. Either may be nil.
+func clientOf(class, own *v1alpha1.ClientParameters) ir.Client {
+	var out ir.Client
+	for _, p := range []*v1alpha1.ClientParameters{class, own} {
+		if p == nil {
+			continue
+		}
+		out.HeaderTimeout = cmp.Or(p.HeaderTimeout.Value(), out.HeaderTimeout)
+		out.IdleTimeout = cmp.Or(p.IdleTimeout.Value(), out.IdleTimeout)
+		out.BodyTimeout = cmp.Or(p.BodyTimeout.Value(), out.BodyTimeout)
+		out.WriteTimeout = cmp.Or(p.WriteTimeout.Value(), out.WriteTimeout)
+		if p.MaxRequests != nil {
+			out.MaxRequests = uint32(*p.MaxRequests)
+		}
+		if p.TrustedCIDRs != nil {
+			out.TrustedProxies = []netip.Prefix{}
+			for _, s := range *p.TrustedCIDRs {
+				if prefix, err := netip.ParsePrefix(string(s)); err == nil { // it was validated
+					out.TrustedProxies = append(out.TrustedProxies, prefix)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// older tells whether the Gateway's parameters count before the other's on a socket
+// that they share.
+func (g *gatewayState) older(o *gatewayState) bool {
+	return cmp.Or(g.created.Compare(o.created), compareNames(g.key.Namespace, g.key.Name, o.key.Namespace, o.key.Name)) < 0
+}

@@ -1,0 +1,49 @@
+package ir
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+)
+
+// Client bounds what the clients of a socket may keep it waiting for, and says
+// whom of them to trust. Zero values mean what the process was started with.
+type Client struct {
+	// HeaderTimeout is the time from a request's first byte to the end of its head.
+	HeaderTimeout time.Duration
+	// IdleTimeout is how long a connection may be without a request.
+	IdleTimeout time.Duration
+	// BodyTimeout is how long a body that is being read may make no progress.
+	BodyTimeout time.Duration
+	// WriteTimeout is how long a client may take nothing of what waits for it.
+	WriteTimeout time.Duration
+	// MaxRequests is how many requests one connection may carry.
+	MaxRequests uint32
+	// TrustedProxies are the peers whose forwarded headers are kept, in the place of
+	// the process's. Nil leaves those; empty trusts nobody.
+	TrustedProxies []netip.Prefix
+}
+
+func (c *Client) validate() error {
+	if c.HeaderTimeout < 0 || c.IdleTimeout < 0 || c.BodyTimeout < 0 || c.WriteTimeout < 0 {
+		return errors.New("a client's timeout is negative")
+	}
+	for _, p := range c.TrustedProxies {
+		if !p.IsValid() {
+			return errors.New("a trusted prefix is malformed")
+		}
+	}
+	return nil
+}
+
+func (w *digest) client(c *Client) {
+	for _, d := range []time.Duration{c.HeaderTimeout, c.IdleTimeout, c.BodyTimeout, c.WriteTimeout} {
+		w.int(int64(d))
+	}
+	w.num(uint64(c.MaxRequests))
+	w.flag(c.TrustedProxies != nil)
+	w.count(len(c.TrustedProxies))
+	for _, p := range c.TrustedProxies {
+		w.str(p.String())
+	}
+}
