@@ -149,6 +149,9 @@ func (w *world) documentedStatus(t *testing.T) {
 	if len(table) != 2 || !regexp.MustCompile(`^web +headgate +`+regexp.QuoteMeta(nodeAddress)+` +True +`).MatchString(table[1]) {
 		t.Errorf("kubectl get gateway prints\n%s", strings.Join(table, "\n"))
 	}
+	row := regexp.MustCompile(`(?m)^NAME +VERSION +SNAPSHOT +APPLIED +CONNECTIONS +BUSY % +FAULTS +TROUBLED +STARTED *\n\S+ +` +
+		regexp.QuoteMeta(versionA) + ` +[0-9a-f]{16} +\S+ +\d+ +\d+ +0 +0 +\S+`)
+	w.until(t, 30*time.Second, "kubectl get dataplanes", row.MatchString)
 }
 
 // drain is the chart's default drain period, in which nothing is dropped.
