@@ -30,6 +30,11 @@ func (r idleResult) problems() []string {
 	return out
 }
 
+// settling is how long the controller may still write after the last change: a
+// DataPlane tells what came with the traffic every 10 s at most, from samples of
+// 2 s.
+const settling = 13 * time.Second
+
 // runIdle has n routes, and leaves all alone.
 func (l *lab) runIdle(ctx context.Context, n int, quiet time.Duration) (r idleResult, err error) {
 	const ns = "idle"
@@ -49,7 +54,7 @@ func (l *lab) runIdle(ctx context.Context, n int, quiet time.Duration) (r idleRe
 		return r, err
 	}
 	w.stop() // it costs the API server, too
-	if err := sleep(ctx, time.Second); err != nil {
+	if err := sleep(ctx, settling); err != nil {
 		return r, err
 	}
 	before, err := l.controller.use()
