@@ -195,7 +195,11 @@ func (r *Reporter) write(ctx context.Context, o *Observation, want *v1alpha1.Dat
 	}
 	next := r.have.DeepCopy()
 	next.Status = *want.DeepCopy()
-	err := r.o.Client.Status().Patch(ctx, next, client.MergeFrom(r.have.DeepCopy()))
+	base := r.have.DeepCopy()
+	// A zero is told, too: without it the object would have no such field, and its
+	// column would be blank.
+	base.Status.Connections, base.Status.BusyPercent, base.Status.Faults, base.Status.Troubled = -1, -1, -1, -1
+	err := r.o.Client.Status().Patch(ctx, next, client.MergeFrom(base))
 	if apierrors.IsNotFound(err) {
 		r.have = nil // somebody removed it: make another
 	}

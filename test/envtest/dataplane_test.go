@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -89,6 +90,18 @@ func TestDataPlanes(t *testing.T) {
 		}
 		return ""
 	})
+
+	// What is zero is there, too: a column that is blank says nothing.
+	raw := &unstructured.Unstructured{}
+	raw.SetAPIVersion(v1alpha1.GroupVersion.String())
+	raw.SetKind("DataPlane")
+	raw.SetName(two.Name)
+	w.refresh(raw)
+	for _, name := range []string{"connections", "busyPercent", "faults", "troubled"} {
+		if n, ok, err := unstructured.NestedInt64(raw.Object, "status", name); n != 0 || !ok || err != nil {
+			t.Errorf("%s is %d, %v, %v", name, n, ok, err)
+		}
+	}
 
 	// Node two can't open the port; whichever replica leads, that is told.
 	socket := gw.Status.Addresses[0].Value + ":80"
