@@ -21,7 +21,7 @@ type churnResult struct {
 	CreateMS  float64  `json:"create_ms"`
 	SettleMS  float64  `json:"settle_ms"`
 	RestartMS float64  `json:"restart_ms"` // from the start of the process until it is ready
-	Writes    []string `json:"writes"`     // of the process that was started anew
+	Writes    []string `json:"writes"`     // of the process that was started anew, besides its DataPlane
 	Fresh     load     `json:"fresh"`      // the process that saw all routes come
 	Idle      load     `json:"idle"`       // the process that was started anew
 	Churn     []load   `json:"churn"`
@@ -76,7 +76,9 @@ func (l *lab) runChurn(ctx context.Context, n int, d time.Duration) (r churnResu
 		return r, err
 	}
 	for _, e := range all {
-		r.Writes = append(r.Writes, describe(e))
+		if e.Resource != "dataplanes" { // it says that the process is another one
+			r.Writes = append(r.Writes, describe(e))
+		}
 	}
 	stop := l.press(f.live(), liveRate, f.check)
 	for _, rate := range churnRates {
