@@ -254,7 +254,7 @@ func (l *lab) exhaustion(p peer, run int) (exhaustionSample, error) {
 		flags:  []string{"--trusted-cidr", "127.0.0.0/8"},
 	}
 	err := l.with(p, set, func(proc *rig.Process) error {
-		healthy := rate{path: "/", rate: healthyRate, duration: 2 * l.opt.duration, warmup: time.Second, conns: 2000, lazy: true}
+		healthy := rate{path: "/", rate: healthyRate, duration: l.opt.duration, warmup: time.Second, conns: 2000, lazy: true}
 		var err error
 		if s.Undisturbed, err = l.openLoop(healthy); err != nil {
 			return err
