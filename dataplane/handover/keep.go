@@ -60,8 +60,8 @@ func (h *Handover) accept(ln *PathListener) {
 			continue
 		}
 		if err := admit(c, h.o.identify); err != nil {
-			c.Close()
 			h.refused("a stranger asked for the sockets", err)
+			c.Close()
 			continue
 		}
 		s := &session{peer: peer{conn: c, now: h.o.Now}}
