@@ -102,6 +102,10 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the default of a clock that is passed in
 	}
+	if o.Config != nil && o.Config.Dial == nil {
+		o.Config = rest.CopyConfig(o.Config)
+		o.Config.Dial = newDialer(o.Logger).dial
+	}
 	src, err := kube.Open(kube.Options{Config: o.Config, Compile: o.Compile, NodeName: o.NodeName, Nodes: o.Report.Name != "", Logger: o.Logger})
 	if err != nil {
 		return nil, err

@@ -232,10 +232,11 @@ func (w *world) apiServerAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.run(t, `kubectl patch httproute web --type=json -p '[{"op":"add","path":"/spec/rules/0/matches","value":[{"path":{"type":"PathPrefix","value":"/"}},{"path":{"type":"Exact","value":"/back"}}]}]'`)
-	w.until(t, time.Minute, `kubectl get httproute web -o jsonpath='{.metadata.generation} {.status.parents[0].conditions[0].observedGeneration}'`, func(out string) bool {
+	took := w.until(t, 2*time.Minute, `kubectl get httproute web -o jsonpath='{.metadata.generation} {.status.parents[0].conditions[0].observedGeneration}'`, func(out string) bool {
 		a, b, _ := strings.Cut(out, " ")
 		return a != "" && a == b
 	})
+	figure(t, "API server back to a change in the status", "%.1f s", took.Seconds())
 	requests, failures := l.end()
 	figure(t, "API server away for a minute", "%d requests answered meanwhile, %d in all, failed %d", during, requests, len(failures))
 	w.wantNone(t, failures)
