@@ -96,6 +96,12 @@ func TestDataPlanes(t *testing.T) {
 	raw.SetAPIVersion(v1alpha1.GroupVersion.String())
 	raw.SetKind("DataPlane")
 	raw.SetName(two.Name)
+	w.eventually(func() string {
+		if p := w.dataPlane(two.Name); p == nil || p.Status.Version == "" {
+			return "the second data plane has said nothing yet"
+		}
+		return ""
+	})
 	w.refresh(raw)
 	for _, name := range []string{"connections", "busyPercent", "faults", "troubled"} {
 		if n, ok, err := unstructured.NestedInt64(raw.Object, "status", name); n != 0 || !ok || err != nil {
