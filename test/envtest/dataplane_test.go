@@ -123,9 +123,12 @@ func TestDataPlanes(t *testing.T) {
 		}
 		return fmt.Sprintf("the listener says %v", gw.Status.Listeners[0].Conditions)
 	})
-	if p := w.dataPlane(two.Name); p.Status.Faults != 1 || len(p.Status.Gateways[0].Listeners) != 1 {
-		t.Errorf("node two says %+v", p.Status)
-	}
+	w.eventually(func() string {
+		if p := w.dataPlane(two.Name); p.Status.Faults != 1 || len(p.Status.Gateways[0].Listeners) != 1 {
+			return fmt.Sprintf("node two says %+v", p.Status)
+		}
+		return ""
+	})
 	second.plane.breaks(nil)
 	w.wantGateway(gw, programmed(2))
 
@@ -263,9 +266,9 @@ func TestTrouble(t *testing.T) {
 		t.Errorf("the DataPlane says %+v", p.Status)
 	}
 
-	// The figures go up and down for 5 s: no route is written in that time.
+	// The figures go up and down for 3 s: no route is written in that time.
 	before := len(r.traffic.writes())
-	for i := range 10 {
+	for i := range 6 {
 		next := bad
 		next.Held = int64(20 + 20*i)
 		stats.set(next)
