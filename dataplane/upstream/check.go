@@ -35,8 +35,28 @@ type checker struct {
 
 // endpointTest is the check of one endpoint.
 type endpointTest struct {
-	spec *ir.HealthCheck
-	stop context.CancelFunc
+	spec   *ir.HealthCheck
+	cancel context.CancelFunc
+
+	mu    sync.Mutex
+	ended bool
+}
+
+// end ends the test: it has no verdict after that.
+func (t *endpointTest) end() {
+	t.cancel()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+}
+
+// declare gives the test's verdict on the endpoint, unless it has ended.
+func (t *endpointTest) declare(e *Endpoint, well bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.ended {
+		e.declare(well)
+	}
 }
 
 func newChecker() *checker {
@@ -55,23 +75,25 @@ func (c *checker) close() {
 	c.done.Wait()
 }
 
-// set makes the check of an endpoint what spec says; nil ends it, and the
-// endpoint is well.
+// set makes the check of an endpoint what spec says; nil ends it, and nothing is
+// held against the endpoint any more. Another check begins with the verdict of the
+// last one.
 func (c *checker) set(e *Endpoint, spec *ir.HealthCheck) {
 	if e.check != nil && spec != nil && sameCheck(e.check.spec, spec) {
 		return
 	}
 	if e.check != nil {
-		e.check.stop()
+		e.check.end()
 		e.check = nil
 	}
 	if spec == nil {
-		e.declare(true)
+		e.absolve()
 		return
 	}
-	ctx, stop := c.begin()
-	e.check = &endpointTest{spec: spec, stop: stop}
-	c.done.Go(func() { c.watch(ctx, e, withCheckDefaults(*spec)) })
+	ctx, cancel := c.begin()
+	t := &endpointTest{spec: spec, cancel: cancel}
+	e.check = t
+	c.done.Go(func() { c.watch(ctx, e, t) })
 }
 
 // sameCheck tells that two specifications ask the same, so that an update of
@@ -91,10 +113,11 @@ func sameCheck(a, b *ir.HealthCheck) bool {
 
 // watch checks until ctx ends. The first check comes at once, but not all
 // endpoints' at the same moment.
-func (c *checker) watch(ctx context.Context, e *Endpoint, spec ir.HealthCheck) {
+func (c *checker) watch(ctx context.Context, e *Endpoint, t *endpointTest) {
+	spec := withCheckDefaults(*t.spec)
 	timer := time.NewTimer(rand.N(min(spec.Interval, time.Second)))
 	defer timer.Stop()
-	well, inARow := true, 0
+	well, inARow := !e.unwell.Load(), 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -116,7 +139,7 @@ func (c *checker) watch(ctx context.Context, e *Endpoint, spec ir.HealthCheck) {
 		}
 		if inARow >= limit {
 			well, inARow = !well, 0
-			e.declare(well)
+			t.declare(e, well)
 		}
 		timer.Reset(spec.Interval - rand.N(spec.Interval/10+1))
 	}
@@ -168,6 +191,14 @@ func (e *Endpoint) declare(well bool) {
 		return
 	}
 	e.cluster.changed(e, EndpointUnwell, 0)
+}
+
+// absolve makes the endpoint well because it is not checked any more: nobody
+// found that out, so nothing is told.
+func (e *Endpoint) absolve() {
+	if e.unwell.Swap(false) {
+		e.cluster.special.Add(-1)
+	}
 }
 
 func withCheckDefaults(c ir.HealthCheck) ir.HealthCheck {

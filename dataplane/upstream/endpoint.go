@@ -82,9 +82,7 @@ func (e *Endpoint) leave() {
 	if e.joined.Swap(0) != 0 {
 		e.cluster.special.Add(-1)
 	}
-	if e.unwell.Swap(false) {
-		e.cluster.special.Add(-1)
-	}
+	e.absolve()
 }
 
 // latency is the moving average of an endpoint's response times that peak EWMA

@@ -70,12 +70,26 @@ func TestActiveChecks(t *testing.T) {
 	if got := h.shares(100); len(got) == 0 {
 		t.Error("no requests with all endpoints unwell")
 	}
-	// No check, no verdict.
-	h.update(nil, addresses...)
+	// Another check begins with the verdict that there is, and ends it when it
+	// passes.
+	status.Store(302)
+	h.update(func(c *ir.Cluster) { check(c); c.Check.Path = "/other" }, addresses...)
+	if s := h.cluster.Stats(); s.Unwell != 2 {
+		t.Errorf("another check has forgotten the last verdict: %+v", s)
+	}
 	for range 2 {
 		if e := <-h.events; e.Change != EndpointWell {
 			t.Errorf("%+v", e)
 		}
+	}
+	// No check, no verdict, and nobody says that it was passed.
+	status.Store(500)
+	h.wantEvent(EndpointUnwell, changing, 0)
+	h.update(nil, addresses...)
+	select {
+	case e := <-h.events:
+		t.Errorf("an endpoint that is not checked any more: %+v", e)
+	case <-time.After(50 * time.Millisecond):
 	}
 	if n := h.cluster.special.Load(); n != 0 {
 		t.Errorf("%d special endpoints, want 0", n)
