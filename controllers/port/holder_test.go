@@ -59,6 +59,7 @@ func TestHolder(t *testing.T) {
 		"envoy":            {"envoy", systemd, "envoy (pid 812, user 33)" + inPod, "Envoy Gateway"},
 		"apache":           {"apache2", "", "apache2 (pid 812, user 33)", "systemctl disable --now apache2"},
 		"another headgate": {"headgate", "", "headgate (pid 812, user 33)", "in an upgrade it goes by itself"},
+		"an ugly name":     {"\xffa\x1b[1m\u202eb", "", "?a?[1m?b (pid 812, user 33)", "stop it or use another port"},
 		"a pod's":          {"myserver", systemd, "myserver (pid 812, user 33)" + inPod, "kubectl get pods -A"},
 	} {
 		t.Run(name, func(t *testing.T) {

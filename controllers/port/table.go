@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // The states of a TCP socket that are asked for; the kernel's include/net/tcp_states.h.
@@ -125,12 +126,19 @@ func clashes(have, want netip.AddrPort) bool {
 	return false // ours on IPv6 are on IPv6 only
 }
 
-// readLine returns the first line of a small file, or "".
+// readLine returns the first line of a small file, or "". Any process may call itself
+// whatever it likes: what can't be printed is replaced, since the line ends up in
+// messages of objects, which have valid UTF-8 only.
 func readLine(fsys fs.FS, name string) string {
 	text, err := fs.ReadFile(fsys, name)
 	if err != nil {
 		return ""
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
-	return line
+	return strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, line)
 }
