@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -71,7 +73,7 @@ While the API server is out of reach, what was served last is served on.`,
 	fs.StringSliceVar(&f.pool, "address-pool", nil, "addresses for Gateways, such as 192.0.2.64/26; this host must have them; repeatable")
 	fs.StringVar(&f.balancer, "address-service", "", "NAMESPACE/NAME of the Service of type LoadBalancer that leads to this process: Gateways have its addresses, and can have its ports only")
 	fs.StringVar(&f.nodeName, "node-name", os.Getenv("NODE_NAME"), "the Node that this process runs on: its addresses are reported in mode node; default $NODE_NAME")
-	fs.StringVar(&f.report, "data-plane-name", "", "the name of the DataPlane object in which this process says what it serves; off for none; default: the node's name, behind a Service and outside of a cluster the host's")
+	fs.StringVar(&f.report, "data-plane-name", "", "the name of the DataPlane object in which this process says what it serves; off for none; default: the node's name, behind a Service and outside of a cluster the host's; with a hash of --controller-name, if that is another one")
 	fs.StringSliceVar(&f.nodeAddresses, "node-address", nil, "addresses to report in mode node instead of the Node's; repeatable")
 	fs.BoolVar(&f.services, "gateway-services", true, "keep a Service for each Gateway, with the labels and annotations of spec.infrastructure")
 	fs.BoolVar(&f.elect, "leader-elect", true, "choose one replica that writes the status; without it this process writes")
@@ -230,20 +232,26 @@ func (f *controllerFlags) election() (controllers.Election, error) {
 }
 
 // dataPlaneName is the name of the DataPlane object of this process; "" for none.
-// There may be several pods on a node where they are behind a Service.
+// There may be several pods on a node where they are behind a Service, and several
+// releases, which differ in the controller name.
 func (f *controllerFlags) dataPlaneName() (string, error) {
+	own := ""
+	if f.controllerName != "" && f.controllerName != compile.ControllerName {
+		sum := sha256.Sum256([]byte(f.controllerName))
+		own = "-" + hex.EncodeToString(sum[:4])
+	}
 	switch {
 	case f.report == "off":
 		return "", nil
 	case f.report != "":
 	case f.reportNode != "" && f.addressMode != "service":
-		return f.reportNode, nil
+		return f.reportNode + own, nil
 	default:
 		host, err := os.Hostname()
 		if err != nil {
 			return "", fmt.Errorf("--data-plane-name: name one, or use off: %w", err)
 		}
-		return strings.ToLower(host), nil
+		return strings.ToLower(host) + own, nil
 	}
 	if faults := validation.IsDNS1123Subdomain(f.report); len(faults) > 0 {
 		return "", fmt.Errorf("--data-plane-name %q: %s", f.report, strings.Join(faults, "; "))

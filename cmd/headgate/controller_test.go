@@ -140,6 +140,8 @@ func TestDataPlaneName(t *testing.T) {
 		"on a node":          {controllerFlags{reportNode: "node-1", addressMode: "node"}, "node-1", false},
 		"behind a Service":   {controllerFlags{reportNode: "node-1", addressMode: "service"}, host, false},
 		"outside":            {controllerFlags{addressMode: "node"}, host, false},
+		"another release":    {controllerFlags{reportNode: "node-1", addressMode: "node", controllerName: "example.com/two"}, "node-1-2807dc85", false},
+		"the default":        {controllerFlags{reportNode: "node-1", addressMode: "node", controllerName: "headgate.dev/gateway-controller"}, "node-1", false},
 		"named":              {controllerFlags{report: "edge-1", reportNode: "node-1"}, "edge-1", false},
 		"off":                {controllerFlags{report: "off", reportNode: "node-1"}, "", false},
 		"what no object has": {controllerFlags{report: "Edge_1"}, "", true},

@@ -161,8 +161,11 @@ func (r *Reporter) step(ctx context.Context) time.Duration {
 }
 
 // follow takes the object as the source has it, unless it is older than our last
-// write.
+// write, or another controller's.
 func (r *Reporter) follow(seen *v1alpha1.DataPlane) {
+	if r.foreign(seen) {
+		seen = nil
+	}
 	switch {
 	case seen == nil && r.have != nil && r.shown == r.have.UID:
 		r.have = nil // somebody removed it: make another
@@ -175,6 +178,12 @@ func (r *Reporter) follow(seen *v1alpha1.DataPlane) {
 	}
 }
 
+// foreign tells whether an object is that of a process with another controllerName.
+// Two that write one object would each be told what the other one does.
+func (r *Reporter) foreign(seen *v1alpha1.DataPlane) bool {
+	return seen != nil && seen.Status.ControllerName != "" && string(seen.Status.ControllerName) != r.o.ControllerName
+}
+
 // write brings the object up to date.
 func (r *Reporter) write(ctx context.Context, o *Observation, want *v1alpha1.DataPlaneStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -182,6 +191,10 @@ func (r *Reporter) write(ctx context.Context, o *Observation, want *v1alpha1.Dat
 	if r.have == nil {
 		made := &v1alpha1.DataPlane{ObjectMeta: metav1.ObjectMeta{Name: r.o.Name, OwnerReferences: r.owner(o.NodeUID)}}
 		if err := r.o.Client.Create(ctx, made); err != nil {
+			if apierrors.IsAlreadyExists(err) && r.foreign(o.Object) {
+				return fmt.Errorf("it is that of a Headgate with the controller name %s: let --data-plane-name differ, or delete the object if that one is gone: %w",
+					o.Object.Status.ControllerName, err)
+			}
 			if apierrors.IsAlreadyExists(err) {
 				// The source will show it.
 				return fmt.Errorf("it is there and not known yet: %w", err)

@@ -264,6 +264,25 @@ func TestObject(t *testing.T) {
 	})
 }
 
+// Two releases may have taken one name: the object stays with who has it, and the
+// other one takes its place when it is gone.
+func TestAnotherController(t *testing.T) {
+	run(t, func(s *server, _ *work, r *node.Reporter) {
+		theirs := &v1alpha1.DataPlane{}
+		theirs.Name, theirs.UID, theirs.ResourceVersion, theirs.Status.ControllerName = "one", "theirs", "7", "example.com/other"
+		s.object = theirs.DeepCopy()
+		r.Observe(&node.Observation{Hash: "a", Gateways: gateways(1), Object: theirs})
+		wait(time.Minute)
+		same(t, "while it is there", s.took())
+		s.mu.Lock()
+		s.object = nil
+		s.mu.Unlock()
+		r.Observe(&node.Observation{Hash: "a", Gateways: gateways(1)})
+		wait(10 * time.Second)
+		same(t, "when it is gone", s.took(), "create", "patch")
+	})
+}
+
 // An API server that refuses is asked again after a while.
 func TestFailure(t *testing.T) {
 	run(t, func(s *server, _ *work, r *node.Reporter) {
