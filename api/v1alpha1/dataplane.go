@@ -41,6 +41,10 @@ type DataPlaneList struct {
 	Items           []DataPlane `json:"items"`
 }
 
+// MaxGatewaysOnNode is how many Gateways a DataPlane's status has at most: the first
+// ones, by namespace and name.
+const MaxGatewaysOnNode = 4096
+
 // DataPlaneStatus is what a data plane says of itself.
 type DataPlaneStatus struct {
 	// ControllerName is the controllerName of the GatewayClasses that it serves.

@@ -171,9 +171,13 @@ func (a *spread) note(i int, plane string, faults []ListenerFault, name gatewayv
 // other takes what another data plane says.
 func (a *spread) other(p *v1alpha1.DataPlane) {
 	g := a.gateway
-	i := slices.IndexFunc(p.Status.Gateways, func(o v1alpha1.GatewayOnNode) bool { return o.Namespace == g.Namespace && o.Name == g.Name })
+	i, told := slices.BinarySearchFunc(p.Status.Gateways, g, func(o v1alpha1.GatewayOnNode, g *GatewayReport) int {
+		return compareNames(o.Namespace, o.Name, g.Namespace, g.Name)
+	})
 	switch {
-	case i < 0:
+	case i == v1alpha1.MaxGatewaysOnNode:
+		return // there was no place for it, so nothing is known
+	case !told:
 		a.behind = append(a.behind, p.Name)
 		a.which = append(a.which, fmt.Sprintf("%s does not serve the Gateway yet", p.Name))
 		return
@@ -232,7 +236,12 @@ func (a *spread) report() *GatewayReport {
 			"Not all listeners are served on all nodes; see their status")
 	}
 	if len(a.behind) > 0 {
-		message := strings.Join(a.which, "; ") + ". See kubectl describe dataplane " + strings.Join(a.behind, " ")
+		n := min(len(a.behind), maxListed)
+		message := strings.Join(a.which[:n], "; ")
+		if more := len(a.which) - n; more > 0 {
+			message += fmt.Sprintf("; and %d more", more)
+		}
+		message += ". See kubectl describe dataplane " + strings.Join(a.behind[:n], " ")
 		o.set(&now.Status.Conditions, conditionProgrammed, false, string(gatewayv1.GatewayReasonPending), message)
 		for i := range now.Status.Listeners {
 			if l := &now.Status.Listeners[i].Conditions; conditionOf(*l, conditionProgrammed).Status == metav1.ConditionTrue {
@@ -245,9 +254,9 @@ func (a *spread) report() *GatewayReport {
 
 // message tells the faults of a listener, node by node.
 func (a *spread) message(i int) string {
-	var parts []string
+	var is issues
 	for _, f := range a.faults[i] {
-		parts = append(parts, "On "+f.plane+": "+f.message)
+		is.add(Error, "", "", "On "+f.plane+": "+f.message)
 	}
-	return strings.Join(parts, ". ")
+	return summary(is)
 }

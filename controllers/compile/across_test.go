@@ -156,6 +156,54 @@ func TestAcross(t *testing.T) {
 	}
 }
 
+// A port that is taken on each of very many nodes, and a generation that none of
+// them has, are told of some of them: a status of megabytes is refused.
+func TestAcrossMany(t *testing.T) {
+	var nodes []*corev1.Node
+	var planes []*v1alpha1.DataPlane
+	for i := range 200 {
+		name := fmt.Sprintf("node-%03d", i)
+		nodes = append(nodes, k8sNode(name, "True"))
+		planes = append(planes, plane(name, 3, v1alpha1.ListenerOnNode{Name: "b", Reason: "PortUnavailable", Message: strings.Repeat("taken ", 50)}))
+	}
+	check := func(what, message, has, ends string) {
+		t.Helper()
+		if len(message) > 4096 || !strings.Contains(message, has) || !strings.HasSuffix(message, ends) {
+			t.Errorf("%s: %d bytes: %s", what, len(message), message)
+		}
+	}
+	report := twoListeners(t, ir.ApplyResult{})
+	g := report.Across("one", compile.ControllerName, planes, nodes).Gateways[0]
+	for _, c := range g.Status.Listeners[1].Conditions {
+		if c.Type == "Programmed" {
+			check("taken", c.Message, "On node-007: taken", "And 192 more")
+		}
+	}
+	for _, p := range planes {
+		p.Status.Gateways[0].Generation = 2
+	}
+	g = report.Across("one", compile.ControllerName, planes, nodes).Gateways[0]
+	check("behind", g.Status.Conditions[1].Message, "; node-007 still serves generation 2; and 192 more", "dataplane node-000 node-001 node-002 node-003 node-004 node-005 node-006 node-007")
+	if n := len(g.Behind()); n != 200 {
+		t.Errorf("%d are behind", n)
+	}
+}
+
+// A DataPlane has place for so many Gateways. Of one that would come after them
+// it says nothing, and not that it is not served.
+func TestAcrossFull(t *testing.T) {
+	for namespace, behind := range map[string]int{"a": 0, "z": 1} { // before and after "default"
+		p := plane("two", 0)
+		for i := range v1alpha1.MaxGatewaysOnNode {
+			p.Status.Gateways = append(p.Status.Gateways, v1alpha1.GatewayOnNode{Namespace: namespace, Name: fmt.Sprintf("gw-%04d", i)})
+		}
+		g := twoListeners(t, ir.ApplyResult{}).Across("one", compile.ControllerName, []*v1alpha1.DataPlane{p}, []*corev1.Node{k8sNode("two", "True")}).Gateways[0]
+		if len(g.Behind()) != behind {
+			t.Errorf("full of those of namespace %s: %v are behind", namespace, g.Behind())
+		}
+	}
+}
+
 // What one node says of its faults is what another one reads.
 func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -12,10 +12,15 @@ import (
 	"github.com/headgate/headgate/controllers/compile"
 )
 
-// mostGateways and mostMessage are the CRD's limits.
 const (
-	mostGateways = 4096
-	mostMessage  = 32768
+	// mostMessage is the CRD's limit.
+	mostMessage = 32768
+	// mostMessages bounds all of them together: the API server takes no object of
+	// more than 1.5 MB, and one that can't be written says of every Gateway that
+	// it was not applied.
+	mostMessages = 256 << 10
+	// noMessage stands for one that there was no place for.
+	noMessage = "not served as it should be; the log of this node says why"
 )
 
 // Observation is what the control plane knows after a turn of its loop. It is
@@ -44,13 +49,18 @@ func (r *Reporter) status(o *Observation) *v1alpha1.DataPlaneStatus {
 	if o.Refused != nil {
 		s.Snapshot.Message = cut(o.Refused.Error())
 	}
+	room := mostMessages
 	for _, g := range o.Gateways {
-		if len(s.Gateways) == mostGateways {
+		if len(s.Gateways) == v1alpha1.MaxGatewaysOnNode {
 			break
 		}
 		on := v1alpha1.GatewayOnNode{Namespace: g.Namespace, Name: g.Name, Generation: g.Generation}
 		for _, f := range g.Faults() {
-			on.Listeners = append(on.Listeners, v1alpha1.ListenerOnNode{Name: f.Name, Served: f.Served, Reason: f.Reason, Message: cut(f.Message)})
+			message := cut(f.Message)
+			if room -= len(message); room < 0 {
+				message = noMessage
+			}
+			on.Listeners = append(on.Listeners, v1alpha1.ListenerOnNode{Name: f.Name, Served: f.Served, Reason: f.Reason, Message: message})
 			s.Faults++
 		}
 		s.Gateways = append(s.Gateways, on)
