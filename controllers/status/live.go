@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,19 +61,23 @@ var states = []v1alpha1.PressureState{v1alpha1.PressureShedding, v1alpha1.Pressu
 // pressure tells of the pools of the clusters: the worst state, "" when all are
 // calm, and what is to be said of those that are not.
 func (l live) pressure(clusters []string) (worst v1alpha1.PressureState, says []string) {
-	at := len(states)
+	var pressed []onNode
 	for _, name := range clusters {
 		for _, c := range l[name] {
-			i := slices.Index(states, c.State)
-			if i < 0 {
-				continue
+			if slices.Contains(states, c.State) {
+				pressed = append(pressed, c)
 			}
-			at = min(at, i)
-			says = append(says, c.pressure())
 		}
 	}
-	if at < len(states) {
-		worst = states[at]
+	// The worst ones first: the others may be cut off.
+	slices.SortStableFunc(pressed, func(a, b onNode) int {
+		return cmp.Compare(slices.Index(states, a.State), slices.Index(states, b.State))
+	})
+	for _, c := range pressed {
+		says = append(says, c.pressure())
+	}
+	if len(pressed) > 0 {
+		worst = pressed[0].State
 	}
 	return worst, says
 }
@@ -113,6 +118,18 @@ func (l live) health(clusters []string) (says []string) {
 	return says
 }
 
+// mostSaid bounds how much one message spells out: a thousand routes may share a
+// Service that is in trouble on a hundred nodes.
+const mostSaid = 8
+
+// joined makes a message of what is to be said.
+func joined(says []string) string {
+	if more := len(says) - mostSaid; more > 0 {
+		return fmt.Sprintf("%s. And %d more", strings.Join(says[:mostSaid], ". "), more)
+	}
+	return strings.Join(says, ". ")
+}
+
 // conditions are those of a route with the clusters.
 func (l live) conditions(clusters []string, generation int64) []metav1.Condition {
 	condition := func(kind string, is metav1.ConditionStatus, reason, message string) metav1.Condition {
@@ -120,11 +137,11 @@ func (l live) conditions(clusters []string, generation int64) []metav1.Condition
 	}
 	well := condition(ConditionBackendsHealthy, metav1.ConditionTrue, "Healthy", "All ready endpoints get requests")
 	if says := l.health(clusters); len(says) > 0 {
-		well = condition(ConditionBackendsHealthy, metav1.ConditionFalse, "EndpointsOut", strings.Join(says, ". "))
+		well = condition(ConditionBackendsHealthy, metav1.ConditionFalse, "EndpointsOut", joined(says))
 	}
 	calm := condition(ConditionPressure, metav1.ConditionFalse, string(v1alpha1.PressureCalm), "The pools have places")
 	if worst, says := l.pressure(clusters); worst != "" {
-		calm = condition(ConditionPressure, metav1.ConditionTrue, string(worst), strings.Join(says, ". "))
+		calm = condition(ConditionPressure, metav1.ConditionTrue, string(worst), joined(says))
 	}
 	return []metav1.Condition{well, calm}
 }

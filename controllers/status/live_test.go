@@ -40,6 +40,25 @@ func told(ps []gatewayv1.RouteParentStatus) (out []string) {
 	return out
 }
 
+// A Service in trouble on very many nodes is told of some of them, the worst ones
+// first.
+func TestLiveMany(t *testing.T) {
+	l := live{}
+	for i := range 200 {
+		state := v1alpha1.PressurePacing
+		if i >= 199 {
+			state = v1alpha1.PressureShedding
+		}
+		l[orders] = append(l[orders], onNode{fmt.Sprintf("node-%03d", i), v1alpha1.ClusterOnNode{Name: orders, State: state, Size: 50, Endpoints: 3, Unwell: 1}})
+	}
+	for _, c := range l.conditions([]string{orders}, 1) {
+		first := map[string]string{ConditionPressure: "on node-199: ", ConditionBackendsHealthy: "on node-000: "}[c.Type]
+		if !strings.HasPrefix(c.Message, "cluster default/orders:80 "+first) || !strings.HasSuffix(c.Message, "And 192 more") || len(c.Message) > 4096 {
+			t.Errorf("%s: %d bytes: %s", c.Type, len(c.Message), c.Message)
+		}
+	}
+}
+
 // The conditions come with the first trouble and stay, and their messages say what
 // an operator needs.
 func TestLiveConditions(t *testing.T) {
