@@ -160,19 +160,22 @@ type verdict struct {
 // is left out.
 func (r *result) verdicts() []verdict {
 	var vs []verdict
-	say := func(claim, paper, here string, met bool) {
+	say := func(experiment, claim, paper, here string, met bool) {
+		if r.Measured[experiment].Quick {
+			here += " (quick)"
+		}
 		vs = append(vs, verdict{claim, paper, here, met})
 	}
 	if own, base := r.peak(headgate), r.peak(baseline); own > 0 && base > 0 {
-		say("peak, times that of the baseline: at least 3.8", "3.8", num("%.2f", own/base), own >= 3.8*base)
+		say("table1", "peak, times that of the baseline: at least 3.8", "3.8", num("%.2f", own/base), own >= 3.8*base)
 	}
 	if own, n := r.level(baseline, tableLevel, headgate); n > 0 {
 		if base, m := r.level(baseline, tableLevel, baseline); m > 0 {
-			say("P99 at 80 % of the baseline's peak, part of the baseline's: at most 1", "0.26", num("%.2f", own.Answers.P99/base.Answers.P99), own.Answers.P99 <= base.Answers.P99)
+			say("table1", "P99 at 80 % of the baseline's peak, part of the baseline's: at most 1", "0.26", num("%.2f", own.Answers.P99/base.Answers.P99), own.Answers.P99 <= base.Answers.P99)
 		}
 	}
 	if p := r.pressure(withPressure, 0.95); p.runs > 0 {
-		say("errors at U = 0.95: at most 0.31 %", "0.31 %", percent(p.errors)+" %", p.errors <= 0.0031)
+		say("table3", "errors at U = 0.95: at most 0.31 %", "0.31 %", percent(p.errors)+" %", p.errors <= 0.0031)
 	}
 	var propagation []bucket
 	for _, s := range r.Pressure {
@@ -182,31 +185,31 @@ func (r *result) verdicts() []verdict {
 	}
 	if count(propagation) > 0 {
 		median, p99 := 1e3*quantile(propagation, 0.5), 1e3*quantile(propagation, 0.99)
-		say("T_bp, median: at most 5 ms", "4.2 to 5.1 ms", num("%.2f ms", median), median <= 5)
-		say("T_bp, P99: at most 13 ms", "9.1 to 13.4 ms", num("%.2f ms", p99), p99 <= 13)
+		say("table3", "T_bp, median: at most 5 ms", "4.2 to 5.1 ms", num("%.2f ms", median), median <= 5)
+		say("table3", "T_bp, P99: at most 13 ms", "9.1 to 13.4 ms", num("%.2f ms", p99), p99 <= 13)
 	}
 	if s := r.storm("slow", headgate); s.runs > 0 {
 		here := num("%.1f", s.cycles)
 		if s.cycles < 0 {
 			here = "not in every run"
 		}
-		say("storm: the deadline within a tenth of 2.5 times the new mean, in cycles: at most 8", "8", here, s.cycles >= 0 && s.cycles <= 8)
-		say("storm: throughput, part of that before: at least 67 %", "67 %", num("%.0f %%", 100*s.good/s.before), s.good >= 0.67*s.before)
-		say("storm: P99 of all answers, times the deadline: at most 1.2", "1.05", num("%.2f", s.p99All/1e6/s.last), s.p99All/1e6 <= 1.2*s.last)
+		say("storm", "storm: the deadline within a tenth of 2.5 times the new mean, in cycles: at most 8", "8", here, s.cycles >= 0 && s.cycles <= 8)
+		say("storm", "storm: throughput, part of that before: at least 67 %", "67 %", num("%.0f %%", 100*s.good/s.before), s.good >= 0.67*s.before)
+		say("storm", "storm: P99 of all answers, times the deadline: at most 1.2", "1.05", num("%.2f", s.p99All/1e6/s.last), s.p99All/1e6 <= 1.2*s.last)
 	}
 	if e := r.exhaustion(headgate); e.runs > 0 {
 		if e.heeded > 0 {
-			say("exhausted pool: P99 of another upstream, times that undisturbed, clients heed Retry-After: at most 1.1", "-", num("%.2f", e.heeded/e.p99Before), e.heeded <= 1.1*e.p99Before)
+			say("exhaustion", "exhausted pool: P99 of another upstream, times that undisturbed, clients heed Retry-After: at most 1.1", "-", num("%.2f", e.heeded/e.p99Before), e.heeded <= 1.1*e.p99Before)
 		}
-		say("the same, clients come again each second: at most 1.1", "-", num("%.2f", e.p99/e.p99Before), e.p99 <= 1.1*e.p99Before)
+		say("exhaustion", "the same, clients come again each second: at most 1.1", "-", num("%.2f", e.p99/e.p99Before), e.p99 <= 1.1*e.p99Before)
 		recovery := "not in 5 s"
 		if e.recovery >= 0 {
 			recovery = num("%.1f s", e.recovery)
 		}
-		say("exhausted pool: recovery: at most 2 s", "-", recovery, e.recovery >= 0 && e.recovery <= 2)
+		say("exhaustion", "exhausted pool: recovery: at most 2 s", "-", recovery, e.recovery >= 0 && e.recovery <= 2)
 		// 16 KiB a client is the read buffer, were each to keep one.
 		bound := e.rssBefore + hungRequests*16.0/1024
-		say("exhausted pool: RSS beside 5,000 hung requests: at most 16 KiB for each", "-", mb(e.rss)+" MB", e.rss <= bound)
+		say("exhaustion", "exhausted pool: RSS beside 5,000 hung requests: at most 16 KiB for each", "-", mb(e.rss)+" MB", e.rss <= bound)
 	}
 	if c, ok := r.constants(); ok {
 		worst, n := 0.0, 0
@@ -222,7 +225,7 @@ func (r *result) verdicts() []verdict {
 			}
 		}
 		if n > 0 {
-			say("memory: deviation from Eq. 12: below 2 %", "below 2 %", num("%.1f %%", 100*worst), worst < 0.02)
+			say("table4", "memory: deviation from Eq. 12: below 2 %", "below 2 %", num("%.1f %%", 100*worst), worst < 0.02)
 		}
 	}
 	return vs

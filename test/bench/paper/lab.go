@@ -34,10 +34,11 @@ type lab struct {
 	load      *rig.Loader
 	client    *http.Client
 	result    *result
+	running   string // the experiment
 }
 
 func newLab(opt options, root, scratch string) (*lab, error) {
-	l := &lab{opt: opt, cpus: runtime.NumCPU(), dir: scratch, client: &http.Client{Timeout: 10 * time.Second}, result: &result{}}
+	l := &lab{opt: opt, cpus: runtime.NumCPU(), dir: scratch, client: &http.Client{Timeout: 10 * time.Second}, result: &result{Measured: make(map[string]conditions)}}
 	// Workers that run as another user must be able to enter it.
 	if err := os.Chmod(scratch, 0o755); err != nil {
 		return nil, err
@@ -332,5 +333,7 @@ func (l *lab) logf(format string, args ...any) {
 func (l *lab) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	l.logf("%s", text)
-	l.result.Notes = append(l.result.Notes, strings.ReplaceAll(strings.TrimSpace(text), "\n", " "))
+	c := l.result.Measured[l.running]
+	c.Notes = append(c.Notes, strings.ReplaceAll(strings.TrimSpace(text), "\n", " "))
+	l.result.Measured[l.running] = c
 }

@@ -22,7 +22,7 @@ const module = "github.com/headgate/headgate"
 // options say how much is measured.
 type options struct {
 	runs        int           // of Tables 1 and 2
-	failureRuns int           // of Table 3 and the failures, which take longer
+	failureRuns int           // of Tables 3 and 4 and the failures, which take longer
 	duration    time.Duration // of each measurement; twice that in Table 3
 	storm       time.Duration
 	seed        uint64
@@ -31,20 +31,25 @@ type options struct {
 
 // experiment is one part of the paper's section 5.
 type experiment struct {
-	name string
-	run  func(*lab) error
+	name  string
+	title string
+	run   func(*lab) error
+	runs  func(options) int
 	// keep takes its samples over from an earlier result.
 	keep func(to, from *result)
 }
 
 var experiments = []experiment{
-	{"table1", (*lab).runTable1, func(to, from *result) { to.Peaks, to.Levels = from.Peaks, from.Levels }},
-	{"table2", (*lab).runTable2, func(to, from *result) { to.Scaling = from.Scaling }},
-	{"table3", (*lab).runTable3, func(to, from *result) { to.Pressure = from.Pressure }},
-	{"table4", (*lab).runTable4, func(to, from *result) { to.Memory = from.Memory }},
-	{"storm", (*lab).runStorm, func(to, from *result) { to.Storm = from.Storm }},
-	{"exhaustion", (*lab).runExhaustion, func(to, from *result) { to.Exhaustion = from.Exhaustion }},
+	{"table1", "Table 1", (*lab).runTable1, options.mainRuns, func(to, from *result) { to.Peaks, to.Levels = from.Peaks, from.Levels }},
+	{"table2", "Table 2", (*lab).runTable2, options.mainRuns, func(to, from *result) { to.Scaling = from.Scaling }},
+	{"table3", "Table 3", (*lab).runTable3, options.longRuns, func(to, from *result) { to.Pressure = from.Pressure }},
+	{"table4", "Table 4", (*lab).runTable4, options.longRuns, func(to, from *result) { to.Memory = from.Memory }},
+	{"storm", "the storm", (*lab).runStorm, options.longRuns, func(to, from *result) { to.Storm = from.Storm }},
+	{"exhaustion", "the exhausted pool", (*lab).runExhaustion, options.longRuns, func(to, from *result) { to.Exhaustion = from.Exhaustion }},
 }
+
+func (o options) mainRuns() int { return o.runs }
+func (o options) longRuns() int { return o.failureRuns }
 
 func main() {
 	var names []string
@@ -53,7 +58,7 @@ func main() {
 	}
 	opt := options{}
 	flag.IntVar(&opt.runs, "runs", 5, "of each measurement of Tables 1 and 2; the tables have medians")
-	flag.IntVar(&opt.failureRuns, "failure-runs", 3, "of Table 3 and of the failures")
+	flag.IntVar(&opt.failureRuns, "failure-runs", 3, "of Tables 3 and 4 and of the failures")
 	flag.DurationVar(&opt.duration, "duration", 2*time.Second, "of each measurement, in whole seconds")
 	flag.DurationVar(&opt.storm, "storm", 8*time.Second, "how long a storm takes")
 	flag.Uint64Var(&opt.seed, "seed", 1, "of arrivals and service times")
@@ -139,14 +144,8 @@ func measure(opt options, root string, wanted []string, last *result) (*result, 
 	}
 	defer l.close()
 	r := l.result
-	r.Time = begin.UTC().Format("2006-01-02 15:04 MST")
-	r.CPUs, r.Kernel, r.Quick = l.cpus, rig.Kernel(), opt.quick
-	r.Duration, r.Runs, r.Seed = opt.duration.String(), opt.runs, opt.seed
-	r.Load[0] = rig.LoadAverage()
-	if len(wanted) < len(experiments) {
-		r.Only = wanted
-		r.Quick = r.Quick || last != nil && last.Quick
-	}
+	r.CPUs, r.Kernel = l.cpus, rig.Kernel()
+	load := rig.LoadAverage()
 	// An interrupt ends all that was started.
 	interrupt := make(chan os.Signal, 1)
 	signal.Notify(interrupt, os.Interrupt, syscall.SIGTERM)
@@ -160,20 +159,42 @@ func measure(opt options, root string, wanted []string, last *result) (*result, 
 	if err != nil {
 		return nil, err
 	}
-	r.Load[1] = rig.LoadAverage()
+	r.conclude(opt, wanted, begin, [2]float64{load, rig.LoadAverage()})
 	l.logf("finished in %v", time.Since(begin).Round(time.Second))
 	return r, nil
+}
+
+// take takes the samples of an experiment over from an earlier result, with how
+// they came about.
+func (r *result) take(e experiment, from *result) {
+	e.keep(r, from)
+	if c, ok := from.Measured[e.name]; ok {
+		r.Measured[e.name] = c
+	}
+}
+
+// conclude says of the experiments of a run how they were measured; what went
+// wrong in them has been noted.
+func (r *result) conclude(opt options, ran []string, began time.Time, load [2]float64) {
+	for _, e := range experiments {
+		if !slices.Contains(ran, e.name) {
+			continue
+		}
+		r.Measured[e.name] = conditions{Time: began.UTC().Format("2006-01-02 15:04 MST"), Quick: opt.quick, Runs: e.runs(opt),
+			Duration: opt.duration.String(), Seed: opt.seed, Load: load, Notes: r.Measured[e.name].Notes}
+	}
 }
 
 func (l *lab) experiments(wanted []string, last *result) error {
 	for _, e := range experiments {
 		if !slices.Contains(wanted, e.name) {
 			if last != nil {
-				e.keep(l.result, last)
+				l.result.take(e, last)
 			}
 			continue
 		}
 		began := time.Now()
+		l.running = e.name
 		if err := e.run(l); err != nil {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}

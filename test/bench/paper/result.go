@@ -15,18 +15,12 @@ import (
 // result is everything that was measured. The raw samples are kept as lines of
 // JSON, so that one experiment can be repeated without the others.
 type result struct {
-	Time     string            `json:"time"`
 	CPUs     int               `json:"cpus"`
 	Kernel   string            `json:"kernel"`
-	Quick    bool              `json:"quick"`
-	Duration string            `json:"duration"` // of each measurement of Tables 1 to 3
-	Runs     int               `json:"runs"`
-	Seed     uint64            `json:"seed"`
-	Load     [2]float64        `json:"load_average"` // before and after
 	Versions map[string]string `json:"versions"`
 	Skipped  map[string]string `json:"skipped,omitempty"` // peers that are not here, and why
-	Notes    []string          `json:"notes,omitempty"`   // what went wrong
-	Only     []string          `json:"only,omitempty"`    // experiments of the last run, when not all
+	// Measured says of each experiment, by its name, how its samples came about.
+	Measured map[string]conditions `json:"measured"`
 
 	Peaks      []peakSample       `json:"-"`
 	Levels     []levelSample      `json:"-"`
@@ -35,6 +29,17 @@ type result struct {
 	Memory     []memorySample     `json:"-"`
 	Storm      []stormSample      `json:"-"`
 	Exhaustion []exhaustionSample `json:"-"`
+}
+
+// conditions are those in which an experiment was measured.
+type conditions struct {
+	Time     string     `json:"time"` // when the run began of which it was a part
+	Quick    bool       `json:"quick"`
+	Runs     int        `json:"runs"`
+	Duration string     `json:"duration"` // of each measurement; twice that in Table 3
+	Seed     uint64     `json:"seed"`
+	Load     [2]float64 `json:"load_average"`    // before and after the run
+	Notes    []string   `json:"notes,omitempty"` // what went wrong
 }
 
 // The kinds of lines in the file of samples.

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"gonum.org/v1/plot/plotter"
 
@@ -24,7 +25,11 @@ func sample() *result {
 	heeded := answers(210, 0)
 	bars := []bucket{{0.001, 1}, {0.005, 9}, {unbounded, 0}}
 	return &result{
-		Time: "2026-01-02 03:04 UTC", CPUs: 2, Kernel: "6", Runs: 3, Duration: "2s", Seed: 1,
+		CPUs: 2, Kernel: "6",
+		Measured: map[string]conditions{
+			"table1": {Time: "2026-01-02 03:04 UTC", Runs: 3, Duration: "2s", Seed: 1, Load: [2]float64{0.5, 1}},
+			"table4": {Time: "2026-01-01 00:00 UTC", Runs: 1, Duration: "1s", Seed: 1, Quick: true, Notes: []string{"table 4, nginx with 100: lost"}},
+		},
 		Versions: map[string]string{headgate: "v1"}, Skipped: map[string]string{prefork: "apache2: not installed"},
 		Peaks: []peakSample{
 			{Peer: headgate, PerSecond: 5000}, {Peer: headgate, PerSecond: 3000}, {Peer: headgate, PerSecond: 4000},
@@ -118,7 +123,9 @@ func TestTables(t *testing.T) {
 	for _, b := range r.blocks() {
 		text[b.name] = b.text
 	}
-	wants(t, text["setup"], "| Headgate | v1 |", "Skipped: Apache httpd, a process each (apache2: not installed).")
+	wants(t, text["setup"], "| Headgate | v1 |", "\n1 measurements went wrong",
+		"| Table 1 | 2026-01-02 03:04 UTC | 3 of 2s | 1 | 0.50, 1.00 | no |\n",
+		"| Table 4 | 2026-01-01 00:00 UTC | 1 of 1s | 1 | 0.00, 0.00 | **yes: not to cite** |\n", "Skipped: Apache httpd, a process each (apache2: not installed).")
 	wants(t, text["verdicts"],
 		"| peak, times that of the baseline: at least 3.8 | 3.8 | 4.00 | yes |",
 		"| errors at U = 0.95: at most 0.31 % | 0.31 % | 0.15 % | yes |",
@@ -142,6 +149,62 @@ func TestTables(t *testing.T) {
 		if b.name != "setup" && b.text != nothing {
 			t.Errorf("%s of nothing:\n%s", b.name, b.text)
 		}
+	}
+}
+
+// What was quick says so where it is shown, and nothing else does.
+func TestQuickIsToldWhereItIs(t *testing.T) {
+	r := sample()
+	for _, name := range []string{"table1", "table4"} {
+		r.Measured = map[string]conditions{name: {Quick: true}}
+		for _, b := range r.blocks() {
+			want := b.name == name || name == "table1" && b.name == "levels"
+			if got := strings.HasPrefix(b.text, quickMark+"\n"); got != want {
+				t.Errorf("%s was quick, and %s says so: %v", name, b.name, got)
+			}
+			if b.name != "verdicts" {
+				continue
+			}
+			for line := range strings.Lines(b.text) {
+				of := ""
+				switch {
+				case strings.HasPrefix(line, "| memory"):
+					of = "table4"
+				case strings.HasPrefix(line, "| peak"), strings.HasPrefix(line, "| P99 at"):
+					of = "table1"
+				}
+				if got := strings.Contains(line, "(quick)"); got != (of == name) {
+					t.Errorf("%s was quick, and of it says so %v: %s", name, got, line)
+				}
+			}
+		}
+	}
+}
+
+// An experiment that is repeated alone is told with its own conditions; the
+// others keep theirs, and what went wrong in them.
+func TestConditionsOfKeptExperiments(t *testing.T) {
+	last := sample()
+	r := &result{Measured: map[string]conditions{"table1": {Notes: []string{"peak, nginx: lost"}}}}
+	for _, e := range experiments {
+		if e.name != "table1" {
+			r.take(e, last)
+		}
+	}
+	began := time.Date(2026, 3, 4, 5, 6, 0, 0, time.UTC)
+	r.conclude(options{runs: 5, failureRuns: 2, duration: time.Second, seed: 9, quick: true}, []string{"table1"}, began, [2]float64{1, 2})
+	want := map[string]conditions{
+		"table1": {Time: "2026-03-04 05:06 UTC", Quick: true, Runs: 5, Duration: "1s", Seed: 9, Load: [2]float64{1, 2}, Notes: []string{"peak, nginx: lost"}},
+		"table4": last.Measured["table4"],
+	}
+	if !reflect.DeepEqual(r.Measured, want) {
+		t.Errorf("%+v\nwant %+v", r.Measured, want)
+	}
+	if !reflect.DeepEqual(r.Memory, last.Memory) || r.Peaks != nil {
+		t.Error("the samples are not those of the experiments that were kept")
+	}
+	if got := r.notes(); !reflect.DeepEqual(got, []string{"peak, nginx: lost", "table 4, nginx with 100: lost"}) {
+		t.Errorf("notes %q", got)
 	}
 }
 

@@ -12,9 +12,10 @@ import (
 	"github.com/headgate/headgate/test/bench/rig"
 )
 
-// blocks are all tables, in the order of the page.
+// blocks are all tables, in the order of the page. One whose experiment was
+// quick says so.
 func (r *result) blocks() []block {
-	return []block{
+	blocks := []block{
 		{"setup", "What was measured", r.setupText()},
 		{"verdicts", "What should be shown", r.verdictTable()},
 		{"table1", "Table 1: throughput and latency at 80 % of the baseline's peak", r.table1()},
@@ -25,19 +26,37 @@ func (r *result) blocks() []block {
 		{"storm", "5.5: the timeout storm", r.stormTable()},
 		{"exhaustion", "5.5: an exhausted pool", r.exhaustionTable()},
 	}
+	for i, b := range blocks {
+		name := b.name
+		if name == "levels" {
+			name = "table1"
+		}
+		if r.Measured[name].Quick {
+			blocks[i].text = quickMark + "\n" + b.text
+		}
+	}
+	return blocks
 }
+
+const quickMark = "**From a quick run: to see that it works, not to cite.**\n"
 
 const nothing = "Not measured.\n"
 
 func (r *result) setupText() string {
 	var b strings.Builder
-	if r.Quick {
-		b.WriteString("**From a quick run on a machine with other work to do: to see that it works, not to cite.**\n\n")
-	}
-	fmt.Fprintf(&b, "Measured %s on %d CPUs, Linux %s; %d runs of %s each (medians), seed %d; load average %.2f before, %.2f after.\n",
-		r.Time, r.CPUs, r.Kernel, r.Runs, r.Duration, r.Seed, r.Load[0], r.Load[1])
-	if len(r.Only) > 0 {
-		fmt.Fprintf(&b, "In this run %s only; the rest is from earlier ones.\n", strings.Join(r.Only, ", "))
+	fmt.Fprintf(&b, "%d CPUs, Linux %s. The tables have medians over the runs. The load average is that of the machine, before the run of the program and after it.\n\n",
+		r.CPUs, r.Kernel)
+	b.WriteString("| experiment | measured | runs, basic length | seed | load average | quick |\n| --- | --- | ---: | ---: | ---: | --- |\n")
+	for _, e := range experiments {
+		c, ok := r.Measured[e.name]
+		if !ok {
+			continue
+		}
+		quick := "no"
+		if c.Quick {
+			quick = "**yes: not to cite**"
+		}
+		row(&b, e.title, c.Time, fmt.Sprintf("%d of %s", c.Runs, c.Duration), fmt.Sprint(c.Seed), fmt.Sprintf("%.2f, %.2f", c.Load[0], c.Load[1]), quick)
 	}
 	b.WriteString("\n| proxy | version |\n| --- | --- |\n")
 	for _, p := range peers {
@@ -48,10 +67,19 @@ func (r *result) setupText() string {
 	for _, name := range slices.Sorted(maps.Keys(r.Skipped)) {
 		fmt.Fprintf(&b, "\nSkipped: %s (%s).\n", title(name), r.Skipped[name])
 	}
-	if len(r.Notes) > 0 {
-		fmt.Fprintf(&b, "\n%d measurements went wrong: see the end of the tables.\n", len(r.Notes))
+	if notes := r.notes(); len(notes) > 0 {
+		fmt.Fprintf(&b, "\n%d measurements went wrong: see the end of the tables.\n", len(notes))
 	}
 	return b.String()
+}
+
+// notes are what went wrong, in the order of the experiments.
+func (r *result) notes() []string {
+	var all []string
+	for _, e := range experiments {
+		all = append(all, r.Measured[e.name].Notes...)
+	}
+	return all
 }
 
 // row writes a row of a table.

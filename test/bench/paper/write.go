@@ -27,9 +27,9 @@ func (r *result) write(dir, page string) error {
 	for _, b := range blocks {
 		fmt.Fprintf(&all, "\n## %s\n\n%s", b.title, b.text)
 	}
-	if len(r.Notes) > 0 {
+	if notes := r.notes(); len(notes) > 0 {
 		all.WriteString("\n## What went wrong\n\n")
-		for _, n := range r.Notes {
+		for _, n := range notes {
 			fmt.Fprintf(&all, "- %s\n", n)
 		}
 	}
