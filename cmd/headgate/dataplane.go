@@ -56,7 +56,7 @@ type dataPlaneFlags struct {
 
 func (f *dataPlaneFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.admin, "admin-address", "127.0.0.1:9901", "address of /healthz, /readyz, /metrics and /debug; empty for none")
-	fs.StringVar(&f.adminSocket, "admin-socket", "", "Unix socket of the same pages, for `headgate probe`; empty for none")
+	fs.StringVar(&f.adminSocket, "admin-socket", "", "Unix socket of the same pages, for headgate probe; empty for none")
 	fs.StringVar(&f.handoverDir, "handover-dir", "", "directory in which this process takes the listening sockets over from the one before and hands them to the next, such as /run/headgate; empty for no hand-over")
 	fs.StringVar(&f.metrics, "metrics-address", "", "address of /metrics alone, for a network that must not reach the rest, such as :9902; empty for none")
 	fs.IntVar(&f.workers, "workers", 0, "event loops; 0 means one per usable CPU")
@@ -86,8 +86,8 @@ func (f *dataPlaneFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.pool.Size, "pool-size", 1024, "requests that are under way at one cluster at once")
 	fs.Float64Var(&f.pressure.Theta, "pressure-theta", 0.85, "utilisation of a cluster's pool from which on its last places are paced; 1 never paces")
 	fs.IntVar(&f.pressure.Held, "pool-waiting", 0, "requests that are held for want of a place in a cluster's pool; 0 means as many as the pool's size, but at least 100")
-	fs.Int64Var(&f.pressure.HeldBytes, "held-bytes", 16<<20, "memory that they may take, in bytes")
-	fs.DurationVar(&f.pressure.HoldTime, "pool-wait-timeout", 5*time.Second, "how long they are held before they are answered 503")
+	fs.Int64Var(&f.pressure.HeldBytes, "held-bytes", 16<<20, "memory that the held requests of a cluster may take, in bytes")
+	fs.DurationVar(&f.pressure.HoldTime, "pool-wait-timeout", 5*time.Second, "how long a request is held for want of a place in a pool before it is answered 503")
 	fs.StringVar(&f.adaptive, "adaptive-timeout", "enforce", "deadline by what a cluster usually takes to answer: enforce, observe or off")
 	fs.DurationVar(&f.adaptiveTimeout.Min, "adaptive-min", 5*time.Second, "the least adaptive deadline")
 	fs.DurationVar(&f.adaptiveTimeout.Max, "adaptive-max", 0, "the greatest adaptive deadline; 0 means the response timeout")
