@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // What is rendered for each preset, and for values that use everything; without
@@ -66,13 +67,16 @@ func TestCRDs(t *testing.T) {
 	}
 }
 
-// A package has a semantic version, whatever git says.
+// A package has a semantic version, whatever git says. Its pods run the image of
+// that version, by the tag that make image gives it, and have it as a label.
 func TestVersion(t *testing.T) {
+	tags := map[string]string{"release/x": "release-x", "v1.2.3+build.7": "v1.2.3-build.7"} // all others are tags as they are
 	for described, want := range map[string]string{
 		"v1.2.3": "1.2.3", "v1.2.3-rc.1": "1.2.3-rc.1", "v1.2.3-5-g0123abc": "1.2.4-dev.5.g0123abc",
 		"v1.2.3-rc.1-5-g0123abc": "1.2.3-rc.1.5.g0123abc", "v1.2.3-dirty": "1.2.4-dev.0.dirty",
 		"v1.2.3-5-g0123abc-dirty": "1.2.4-dev.5.g0123abc.dirty", "0123456": "0.0.0-dev.g0123456",
 		"4fdc115-dirty": "0.0.0-dev.g4fdc115.dirty", "dev": "0.0.0-dev", "release/x": "0.0.0-release-x",
+		"v1.2.3+build.7": "0.0.0-v1-2-3-build-7",
 	} {
 		out, err := exec.CommandContext(t.Context(), "../../charts/version.sh", described).Output()
 		got := strings.TrimSpace(string(out))
@@ -80,8 +84,27 @@ func TestVersion(t *testing.T) {
 			t.Errorf("%s is %q, want %q: %v", described, got, want, err)
 		}
 		dir := t.TempDir()
-		if _, complaint, err := helm(t.Context(), "package", directory, "--destination", dir, "--version", got); err != nil {
+		if _, complaint, err := helm(t.Context(), "package", directory, "--destination", dir, "--version", got, "--app-version", described); err != nil {
 			t.Errorf("helm does not take %s: %v %s", got, err, complaint)
+			continue
+		}
+		manifest, complaint, err := helm(t.Context(), "template", "headgate", filepath.Join(dir, "headgate-"+got+".tgz"))
+		if err != nil {
+			t.Errorf("%s: %v %s", described, err, complaint)
+			continue
+		}
+		tag := described
+		if other, ok := tags[described]; ok {
+			tag = other
+		}
+		if image := "image: ghcr.io/headgate/headgate:" + tag + "\n"; !strings.Contains(manifest, image) {
+			t.Errorf("%s: no %s", described, image)
+		}
+		for _, o := range objects(t, manifest) {
+			label := o.GetLabels()["app.kubernetes.io/version"]
+			if wrong := validation.IsValidLabelValue(label); len(wrong) > 0 || o.GetKind() == "DaemonSet" && label == "" {
+				t.Errorf("%s: %s %s has the label %q: %s", described, o.GetKind(), o.GetName(), label, wrong)
+			}
 		}
 	}
 }

@@ -26,13 +26,15 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "headgate.labels" -}}
 {{ include "headgate.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | trunc 63 | quote }}
+app.kubernetes.io/version: {{ regexReplaceAll "[^A-Za-z0-9._-]+" .Chart.AppVersion "_" | trunc 63 | trimAll "._-" | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{- end -}}
 
+{{- /* The tag is that which `make image` gives to the version. */ -}}
 {{- define "headgate.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default (.Chart.AppVersion | replace "+" "-") }}
+{{- $tag := regexReplaceAll "^[.-]+" (regexReplaceAll "[^A-Za-z0-9._-]+" .Chart.AppVersion "-") "" | trunc 128 -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default $tag }}
 {{- with .Values.image.digest }}@{{ . }}{{ end }}
 {{- end -}}
 
