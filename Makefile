@@ -12,7 +12,7 @@ ECHO     ?= 127.0.0.1:18080
 
 # What runs concurrently, and so is tested under the race detector as well. The
 # field cases build the gateway with it.
-RACE     ?= ./controllers ./controllers/holdoff ./controllers/source/... ./dataplane/... ./test/cases
+RACE     ?= ./controllers ./controllers/holdoff ./controllers/node ./controllers/source/... ./controllers/status ./dataplane/... ./test/cases
 
 # The version comes by -ldflags: stamping by the go command would fail where the
 # checkout belongs to another user.
@@ -106,8 +106,10 @@ envtest: $(HELM) ## Test the controller and the chart on a real API server; the 
 conformance: $(HELM) ## Run the Gateway API's conformance suite on a real node. Needs root, for network namespaces.
 	cd test/conformance && go run ./run
 
+# What was made before goes: the README names the archive by a pattern.
 .PHONY: image
 image: ## Make the container images in bin/image, for amd64, arm64 and armv7.
+	rm -rf bin/image
 	cd test/image && go run . -version "$(VERSION)"
 
 # About 7 minutes; leave the machine alone meanwhile.
