@@ -2,7 +2,7 @@
 // it builds the program for each platform, describes it by package sbom, and
 // writes archives that container runtimes import. The same commit, built by the
 // same toolchain, always gives the same bytes. The command above it is its
-// command line; end-to-end tests call it, too.
+// command line.
 package release
 
 import (
