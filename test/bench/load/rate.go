@@ -15,33 +15,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/headgate/headgate/test/bench/rig"
 )
-
-// rateResult is the outcome of an open-loop run. Latencies are in microseconds
-// from the moment that a request was due, so that a stall of the proxy is
-// counted for every request that it delayed (no coordinated omission).
-type rateResult struct {
-	Rate     float64        `json:"rate"`     // asked for, requests per second
-	Achieved float64        `json:"achieved"` // answered well, requests per second
-	Requests uint64         `json:"requests"` // answered well
-	Errors   uint64         `json:"errors"`   // broken connections and other statuses than 200
-	Statuses map[int]uint64 `json:"statuses,omitempty"`
-	Unsent   uint64         `json:"unsent"` // due, but without an answer at the end
-	Mean     float64        `json:"mean_us"`
-	P50      float64        `json:"p50_us"`
-	P90      float64        `json:"p90_us"`
-	P99      float64        `json:"p99_us"`
-	P999     float64        `json:"p999_us"`
-	Max      float64        `json:"max_us"`
-	P99All   float64        `json:"p99_all_us"` // with answers of other statuses
-	Slots    []slot         `json:"slots,omitempty"`
-}
-
-// slot is what ended in one span of time.
-type slot struct {
-	Good   uint64 `json:"good"`
-	Errors uint64 `json:"errors"`
-}
 
 func runRate(args []string) error {
 	fs := flag.NewFlagSet("rate", flag.ExitOnError)
@@ -75,7 +51,7 @@ func runRate(args []string) error {
 		return err
 	}
 	us := func(q float64) float64 { return float64(l.latency.quantile(q)) / 1e3 }
-	return report(rateResult{
+	return report(rig.RateResult{
 		Rate:     *rate,
 		Achieved: float64(l.latency.count) / l.took.Seconds(),
 		Requests: l.latency.count,
@@ -110,7 +86,7 @@ type openLoop struct {
 	statuses map[int]uint64
 	errors   uint64
 	unsent   uint64
-	slots    []slot
+	slots    []rig.Slot
 	took     time.Duration
 	buf      [64 << 10]byte
 }
@@ -373,7 +349,7 @@ func (l *openLoop) count(good, errors uint64) {
 	}
 	i := int(time.Since(l.counting) / l.span)
 	for len(l.slots) <= i {
-		l.slots = append(l.slots, slot{})
+		l.slots = append(l.slots, rig.Slot{})
 	}
 	l.slots[i].Good += good
 	l.slots[i].Errors += errors

@@ -12,48 +12,20 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/headgate/headgate/test/bench/rig"
 )
-
-// workload is how the backend of runWork behaves. It is replaced as a whole by a
-// POST of its JSON to /control.
-type workload struct {
-	// Limit is how many requests it serves at once; one more is refused with 503
-	// at once, as by a server whose threads are all busy. 0 means no limit.
-	Limit int `json:"limit"`
-	// Mean is the service time.
-	Mean time.Duration `json:"mean_ns"`
-	// Exponential tells that service times are by chance, with that mean;
-	// otherwise each is as long.
-	Exponential bool `json:"exponential"`
-	// SlowShare is the part of the requests, by chance, that takes Slow instead.
-	SlowShare float64       `json:"slow_share"`
-	Slow      time.Duration `json:"slow_ns"`
-	// Hang tells that nothing is answered until the next workload.
-	Hang bool `json:"hang"`
-	// Seed is of the chance.
-	Seed uint64 `json:"seed"`
-}
-
-// workStats is what the backend did since the last GET of /stats.
-type workStats struct {
-	Served  uint64  `json:"served"`
-	Refused uint64  `json:"refused"`
-	Left    uint64  `json:"left"`      // by their client, before they were served
-	Busy    float64 `json:"busy"`      // requests at once, in the mean over the time
-	Most    int     `json:"most"`      // at once
-	Service float64 `json:"service_s"` // of those that were served, in the mean
-}
 
 // worker is a backend with a number of places and a service time.
 type worker struct {
 	mu      sync.Mutex
-	load    workload
+	load    rig.Workload
 	chance  *rand.Rand
 	release chan struct{} // closed when the workload is replaced
 	body    []byte
 
 	active   int
-	stats    workStats
+	stats    rig.WorkStats
 	since    time.Time // of the stats
 	moved    time.Time // of active
 	busy     float64   // requests times seconds
@@ -62,7 +34,7 @@ type worker struct {
 
 func newWorker(now time.Time) *worker {
 	w := &worker{since: now, moved: now, body: []byte(`{"payload":"` + strings.Repeat("x", 498) + `"}`)}
-	w.replace(workload{Mean: time.Millisecond})
+	w.replace(rig.Workload{Mean: time.Millisecond})
 	return w
 }
 
@@ -84,7 +56,7 @@ func runWork(args []string) error {
 func (w *worker) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/control":
-		var l workload
+		var l rig.Workload
 		if err := json.NewDecoder(r.Body).Decode(&l); err != nil {
 			http.Error(rw, err.Error(), http.StatusBadRequest)
 			return
@@ -102,7 +74,7 @@ func (w *worker) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 // replace changes the workload; who hangs is served now.
-func (w *worker) replace(l workload) {
+func (w *worker) replace(l rig.Workload) {
 	if w.release != nil {
 		close(w.release)
 	}
@@ -186,7 +158,7 @@ func (w *worker) pass(now time.Time) {
 }
 
 // take returns the counts and begins new ones.
-func (w *worker) take(now time.Time) workStats {
+func (w *worker) take(now time.Time) rig.WorkStats {
 	w.pass(now)
 	s := w.stats
 	if d := now.Sub(w.since).Seconds(); d > 0 {
@@ -195,6 +167,6 @@ func (w *worker) take(now time.Time) workStats {
 	if s.Served > 0 {
 		s.Service = w.services.Seconds() / float64(s.Served)
 	}
-	w.stats, w.since, w.busy, w.services = workStats{Most: w.active}, now, 0, 0
+	w.stats, w.since, w.busy, w.services = rig.WorkStats{Most: w.active}, now, 0, 0
 	return s
 }

@@ -10,13 +10,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/test/bench/rig"
 )
 
 // The places and the means, with the clock as an argument.
 func TestWorkerCounts(t *testing.T) {
 	at := time.Unix(0, 0)
 	w := newWorker(at)
-	w.replace(workload{Limit: 2, Mean: time.Second})
+	w.replace(rig.Workload{Limit: 2, Mean: time.Second})
 	for i, want := range []bool{true, true, false} {
 		if d, _, ok := w.begin(at); ok != want || ok && d != time.Second {
 			t.Errorf("request %d: %v for %v, want %v", i, ok, d, want)
@@ -24,11 +26,11 @@ func TestWorkerCounts(t *testing.T) {
 	}
 	w.end(at, at.Add(time.Second), true)
 	w.end(at, at.Add(3*time.Second), false)
-	want := workStats{Served: 1, Refused: 1, Left: 1, Busy: 1, Most: 2, Service: 1}
+	want := rig.WorkStats{Served: 1, Refused: 1, Left: 1, Busy: 1, Most: 2, Service: 1}
 	if got := w.take(at.Add(4 * time.Second)); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got := w.take(at.Add(5 * time.Second)); got != (workStats{}) {
+	if got := w.take(at.Add(5 * time.Second)); got != (rig.WorkStats{}) {
 		t.Errorf("counted twice: %+v", got)
 	}
 }
@@ -36,7 +38,7 @@ func TestWorkerCounts(t *testing.T) {
 func TestWorkerTimes(t *testing.T) {
 	at := time.Unix(0, 0)
 	w := newWorker(at)
-	mean := func(l workload) float64 {
+	mean := func(l rig.Workload) float64 {
 		w.replace(l)
 		var sum time.Duration
 		for range 20_000 {
@@ -45,10 +47,10 @@ func TestWorkerTimes(t *testing.T) {
 		}
 		return sum.Seconds() / 20_000
 	}
-	if m := mean(workload{Mean: 20 * time.Millisecond, Exponential: true, Seed: 1}); math.Abs(m-0.02) > 0.0005 {
+	if m := mean(rig.Workload{Mean: 20 * time.Millisecond, Exponential: true, Seed: 1}); math.Abs(m-0.02) > 0.0005 {
 		t.Errorf("exponential: mean %v, want 0.02", m)
 	}
-	if m := mean(workload{Mean: 10 * time.Millisecond, SlowShare: 0.5, Slow: 214 * time.Millisecond, Seed: 1}); math.Abs(m-0.112) > 0.003 {
+	if m := mean(rig.Workload{Mean: 10 * time.Millisecond, SlowShare: 0.5, Slow: 214 * time.Millisecond, Seed: 1}); math.Abs(m-0.112) > 0.003 {
 		t.Errorf("half of them slow: mean %v, want 0.112", m)
 	}
 }
@@ -101,7 +103,7 @@ func TestWorkerHangsUntilReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	var stats workStats
+	var stats rig.WorkStats
 	if err := json.NewDecoder(resp.Body).Decode(&stats); err != nil || stats.Served != 1 || stats.Refused != 1 {
 		t.Errorf("%+v, %v", stats, err)
 	}

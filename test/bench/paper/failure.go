@@ -40,12 +40,12 @@ var storms = []storm{
 
 // stormSample is a proxy before and in a storm.
 type stormSample struct {
-	Storm  string     `json:"storm"`
-	Peer   string     `json:"peer"`
-	Run    int        `json:"run"`
-	Length float64    `json:"length_s"`
-	Before rateResult `json:"before"`
-	During rateResult `json:"during"` // with slots, in the first run
+	Storm  string         `json:"storm"`
+	Peer   string         `json:"peer"`
+	Run    int            `json:"run"`
+	Length float64        `json:"length_s"`
+	Before rig.RateResult `json:"before"`
+	During rig.RateResult `json:"during"` // with slots, in the first run
 	// Mean is that of the upstream's answers in the storm, in seconds.
 	Mean float64 `json:"mean_s"`
 	// Deadlines are the gateway's adaptive ones.
@@ -76,7 +76,7 @@ func (l *lab) runStorm() error {
 				}
 				l.result.Storm = append(l.result.Storm, s)
 				l.logf("storm  run %d %-5s %-10s %4.0f -> %4.0f good/s  p99 %7.0f us (all %7.0f)  errors %.1f %%",
-					run+1, st.name, p.name, s.Before.Achieved, s.During.Achieved, s.During.P99, s.During.P99All, 100*s.During.errorRate())
+					run+1, st.name, p.name, s.Before.Achieved, s.During.Achieved, s.During.P99, s.During.P99All, 100*s.During.ErrorRate())
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func (l *lab) storm(st storm, p peer, run int) (stormSample, error) {
 	if err := l.startUpstreams(1); err != nil {
 		return s, err
 	}
-	calm := workload{Mean: calmTime, Seed: l.opt.seed + uint64(run)}
+	calm := rig.Workload{Mean: calmTime, Seed: l.opt.seed + uint64(run)}
 	if err := l.control(calm); err != nil {
 		return s, err
 	}
@@ -189,30 +189,30 @@ const (
 
 // exhaustionSample is a proxy with all places of one upstream taken.
 type exhaustionSample struct {
-	Peer        string     `json:"peer"`
-	Run         int        `json:"run"`
-	Undisturbed rateResult `json:"undisturbed"` // of the healthy upstream
-	Disturbed   rateResult `json:"disturbed"`
+	Peer        string         `json:"peer"`
+	Run         int            `json:"run"`
+	Undisturbed rig.RateResult `json:"undisturbed"` // of the healthy upstream
+	Disturbed   rig.RateResult `json:"disturbed"`
 	// Heeded is the same while those that are refused heed Retry-After, which only
 	// the gateway sends.
-	Heeded *rateResult `json:"heeded,omitempty"`
+	Heeded *rig.RateResult `json:"heeded,omitempty"`
 	// Past is the same load past the proxy, straight to the healthy upstream, beside
 	// the same clients: what their CPU adds to every measurement.
-	Past      rateResult `json:"past"`
-	RSSBefore float64    `json:"rss_before_mib"`
-	RSS       float64    `json:"rss_mib"`
-	CPU       float64    `json:"cpu_percent"` // disturbed, of one CPU
-	Refused   int64      `json:"refused"`     // of the requests to the one that hangs
-	Failed    int64      `json:"failed"`
+	Past      rig.RateResult `json:"past"`
+	RSSBefore float64        `json:"rss_before_mib"`
+	RSS       float64        `json:"rss_mib"`
+	CPU       float64        `json:"cpu_percent"` // disturbed, of one CPU
+	Refused   int64          `json:"refused"`     // of the requests to the one that hangs
+	Failed    int64          `json:"failed"`
 	// Recovery is from the upstream's recovery to the first tenth of a second from
 	// which on 95 % of its answers are good; negative when there was none.
 	Recovery float64 `json:"recovery_s"`
 }
 
 // heeded is zero of those that do not say when to come again.
-func (s exhaustionSample) heeded() rateResult {
+func (s exhaustionSample) heeded() rig.RateResult {
 	if s.Heeded == nil {
-		return rateResult{}
+		return rig.RateResult{}
 	}
 	return *s.Heeded
 }
@@ -228,7 +228,7 @@ func (l *lab) runExhaustion() error {
 			s.Peer, s.Run = p.name, run
 			l.result.Exhaustion = append(l.result.Exhaustion, s)
 			l.logf("hung   run %d %-10s healthy p99 %6.0f -> %7.0f (heeded %.0f) us, errors %.1f %%  RSS %.0f -> %.0f MiB  CPU %.0f %%  recovery %.1f s",
-				run+1, p.name, s.Undisturbed.P99, s.Disturbed.P99, s.heeded().P99, 100*s.Disturbed.errorRate(), s.RSSBefore, s.RSS, s.CPU, s.Recovery)
+				run+1, p.name, s.Undisturbed.P99, s.Disturbed.P99, s.heeded().P99, 100*s.Disturbed.ErrorRate(), s.RSSBefore, s.RSS, s.CPU, s.Recovery)
 		}
 	}
 	return nil
@@ -239,7 +239,7 @@ func (l *lab) exhaustion(p peer, run int) (exhaustionSample, error) {
 	if err := l.startUpstreams(1); err != nil {
 		return s, err
 	}
-	well := workload{Mean: 2 * time.Millisecond, Seed: l.opt.seed + uint64(run)}
+	well := rig.Workload{Mean: 2 * time.Millisecond, Seed: l.opt.seed + uint64(run)}
 	if err := l.control(well); err != nil {
 		return s, err
 	}
@@ -264,7 +264,7 @@ func (l *lab) exhaustion(p peer, run int) (exhaustionSample, error) {
 			return err
 		}
 		s.RSSBefore = mib(u.RSS)
-		if err := l.control(workload{Hang: true}); err != nil {
+		if err := l.control(rig.Workload{Hang: true}); err != nil {
 			return err
 		}
 		if p.name == headgate {
@@ -337,7 +337,7 @@ func (l *lab) hang(flags ...string) (*rig.Process, error) {
 
 // recovery probes the upstream that hangs, lets it be well a second later, and
 // returns how long it took until its clients saw that, in seconds.
-func (l *lab) recovery(well workload) (float64, error) {
+func (l *lab) recovery(well rig.Workload) (float64, error) {
 	before := time.Second
 	probe := rate{path: "/hung", rate: probeRate, duration: before + 5*time.Second, conns: 4000, lazy: true, slots: slotLength}
 	loader, err := l.load.Start(probe.args(rig.Loopback(l.ports.http))...)
@@ -353,7 +353,7 @@ func (l *lab) recovery(well workload) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var r rateResult
+	var r rig.RateResult
 	if err := decodeLine(out, &r); err != nil {
 		return 0, err
 	}
@@ -367,7 +367,7 @@ func (l *lab) recovery(well workload) (float64, error) {
 // 95 % of what ended was good and about as much ended as was sent, and returns
 // its end as seconds after that first one's beginning; negative when there is
 // none before the end.
-func recovered(slots []slot, from, end int) float64 {
+func recovered(slots []rig.Slot, from, end int) float64 {
 	width := int(time.Second / slotLength)
 	for i := from; i+width <= min(end, len(slots)); i++ {
 		var good, all uint64

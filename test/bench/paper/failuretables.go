@@ -35,7 +35,7 @@ func (r *result) storm(name, peer string) stormRow {
 		good:   of(func(s stormSample) float64 { return s.During.Achieved }),
 		p99:    of(func(s stormSample) float64 { return s.During.P99 }),
 		p99All: of(func(s stormSample) float64 { return s.During.P99All }),
-		errors: of(func(s stormSample) float64 { return s.During.errorRate() }),
+		errors: of(func(s stormSample) float64 { return s.During.ErrorRate() }),
 		want:   of(func(s stormSample) float64 { return beta * s.Mean }),
 		last: of(func(s stormSample) float64 {
 			if len(s.Deadlines) == 0 {
@@ -116,7 +116,7 @@ func (r *result) exhaustion(peer string) exhaustionRow {
 		p99:       of(func(s exhaustionSample) float64 { return s.Disturbed.P99 }),
 		past:      of(func(s exhaustionSample) float64 { return s.Past.P99 }),
 		heeded:    of(func(s exhaustionSample) float64 { return s.heeded().P99 }),
-		errors:    of(func(s exhaustionSample) float64 { return s.Disturbed.errorRate() }),
+		errors:    of(func(s exhaustionSample) float64 { return s.Disturbed.ErrorRate() }),
 		rssBefore: of(func(s exhaustionSample) float64 { return s.RSSBefore }),
 		rss:       of(func(s exhaustionSample) float64 { return s.RSS }),
 		recovery:  of(func(s exhaustionSample) float64 { return s.Recovery }),

@@ -210,29 +210,8 @@ func (l *lab) awaitAnswer(path string) error {
 	return fmt.Errorf("%s is not served: %s", path, last)
 }
 
-// workload is how the upstream `load work` behaves.
-type workload struct {
-	Limit       int           `json:"limit"`
-	Mean        time.Duration `json:"mean_ns"`
-	Exponential bool          `json:"exponential"`
-	SlowShare   float64       `json:"slow_share"`
-	Slow        time.Duration `json:"slow_ns"`
-	Hang        bool          `json:"hang"`
-	Seed        uint64        `json:"seed"`
-}
-
-// workStats is what it did since it was asked last.
-type workStats struct {
-	Served  uint64  `json:"served"`
-	Refused uint64  `json:"refused"`
-	Left    uint64  `json:"left"`
-	Busy    float64 `json:"busy"`
-	Most    int     `json:"most"`
-	Service float64 `json:"service_s"`
-}
-
 // control changes the workload.
-func (l *lab) control(w workload) error {
+func (l *lab) control(w rig.Workload) error {
 	body, err := json.Marshal(w)
 	if err != nil {
 		return err
@@ -249,8 +228,8 @@ func (l *lab) control(w workload) error {
 }
 
 // stats reads what the upstream did, and begins anew.
-func (l *lab) stats() (workStats, error) {
-	var s workStats
+func (l *lab) stats() (rig.WorkStats, error) {
+	var s rig.WorkStats
 	resp, err := l.client.Get("http://" + rig.Loopback(l.work) + "/stats")
 	if err != nil {
 		return s, err
@@ -286,43 +265,13 @@ func (r rate) args(addr string) []string {
 }
 
 // openLoop runs a load on the proxy to its end.
-func (l *lab) openLoop(r rate) (rateResult, error) { return l.openLoopAt(l.ports.http, r) }
+func (l *lab) openLoop(r rate) (rig.RateResult, error) { return l.openLoopAt(l.ports.http, r) }
 
 // openLoopAt runs a load on any port to its end.
-func (l *lab) openLoopAt(port int, r rate) (rateResult, error) {
-	var res rateResult
+func (l *lab) openLoopAt(port int, r rate) (rig.RateResult, error) {
+	var res rig.RateResult
 	err := l.load.Run(r.duration+r.warmup, &res, r.args(rig.Loopback(port))...)
 	return res, err
-}
-
-// rateResult is what the load tool says of a rate. Times are in microseconds.
-type rateResult struct {
-	Rate     float64        `json:"rate"`
-	Achieved float64        `json:"achieved"`
-	Requests uint64         `json:"requests"`
-	Errors   uint64         `json:"errors"`
-	Statuses map[int]uint64 `json:"statuses,omitempty"`
-	Unsent   uint64         `json:"unsent"`
-	Mean     float64        `json:"mean_us"`
-	P50      float64        `json:"p50_us"`
-	P99      float64        `json:"p99_us"`
-	P999     float64        `json:"p999_us"`
-	P99All   float64        `json:"p99_all_us"`
-	Slots    []slot         `json:"slots,omitempty"`
-}
-
-type slot struct {
-	Good   uint64 `json:"good"`
-	Errors uint64 `json:"errors"`
-}
-
-// errorRate is the part of the requests that were due and got no good answer.
-func (r rateResult) errorRate() float64 {
-	bad := float64(r.Errors + r.Unsent)
-	if bad == 0 {
-		return 0
-	}
-	return bad / (bad + float64(r.Requests))
 }
 
 func (l *lab) logf(format string, args ...any) {

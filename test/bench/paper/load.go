@@ -20,13 +20,13 @@ type peakSample struct {
 
 // levelSample is a peer at a share of a baseline's peak.
 type levelSample struct {
-	Baseline string     `json:"baseline"`
-	Level    float64    `json:"level"`
-	Peer     string     `json:"peer"`
-	Run      int        `json:"run"`
-	Answers  rateResult `json:"answers"`
-	CPU      float64    `json:"cpu_percent"` // of one CPU
-	RSS      float64    `json:"rss_mib"`
+	Baseline string         `json:"baseline"`
+	Level    float64        `json:"level"`
+	Peer     string         `json:"peer"`
+	Run      int            `json:"run"`
+	Answers  rig.RateResult `json:"answers"`
+	CPU      float64        `json:"cpu_percent"` // of one CPU
+	RSS      float64        `json:"rss_mib"`
 }
 
 // levels are the paper's, as shares of the baseline's peak (5.1).
@@ -83,7 +83,7 @@ func (l *lab) runTable1() error {
 					s.Baseline, s.Level, s.Run = of.baseline, level, run
 					l.result.Levels = append(l.result.Levels, s)
 					l.logf("level  run %d %2.0f %% of %-14s %-14s p50 %6.0f p99 %7.0f us  CPU %3.0f %%  errors %.3f %%",
-						run+1, 100*level, of.baseline, p.name, s.Answers.P50, s.Answers.P99, s.CPU, 100*s.Answers.errorRate())
+						run+1, 100*level, of.baseline, p.name, s.Answers.P50, s.Answers.P99, s.CPU, 100*s.Answers.ErrorRate())
 				}
 			}
 		}

@@ -86,7 +86,7 @@ func (l *lab) memory(p peer, workers, n int) (memorySample, error) {
 	if err := l.startUpstreams(1); err != nil { // the load of two workers needs no CPUs here
 		return m, err
 	}
-	if err := l.control(workload{Mean: time.Millisecond}); err != nil {
+	if err := l.control(rig.Workload{Mean: time.Millisecond}); err != nil {
 		return m, err
 	}
 	s := setup{
@@ -102,10 +102,10 @@ func (l *lab) memory(p peer, workers, n int) (memorySample, error) {
 		if _, err := l.load.Wrk("http://"+rig.Loopback(l.ports.http)+"/", 1, conns, time.Second); err != nil { // what the first requests cost once
 			return err
 		}
-		if err := l.control(workload{Hang: true}); err != nil {
+		if err := l.control(rig.Workload{Hang: true}); err != nil {
 			return err
 		}
-		defer l.control(workload{Mean: time.Millisecond})
+		defer l.control(rig.Workload{Mean: time.Millisecond})
 		if _, err := l.stats(); err != nil { // counts begin anew
 			return err
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/test/bench/rig"
 )
 
 // two is a setup with all that a configuration can have.
@@ -120,19 +122,6 @@ func TestRateArgs(t *testing.T) {
 	}
 }
 
-func TestErrorRate(t *testing.T) {
-	for _, c := range []struct {
-		r    rateResult
-		want float64
-	}{
-		{rateResult{}, 0}, {rateResult{Requests: 10}, 0}, {rateResult{Errors: 3}, 1}, {rateResult{Requests: 90, Errors: 4, Unsent: 6}, 0.1},
-	} {
-		if got := c.r.errorRate(); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("%+v: %v, want %v", c.r, got, c.want)
-		}
-	}
-}
-
 // By the printed form of Erlang's formula: (a^c/c!) / sum a^k/k!.
 func TestErlangB(t *testing.T) {
 	for _, c := range []struct {
@@ -160,17 +149,17 @@ func TestConverged(t *testing.T) {
 
 func TestRecovered(t *testing.T) {
 	// 20 are due in a slot: ten slots of errors, then good ones.
-	var slots []slot
+	var slots []rig.Slot
 	for range 10 {
-		slots = append(slots, slot{Errors: 20})
+		slots = append(slots, rig.Slot{Errors: 20})
 	}
 	for range 15 {
-		slots = append(slots, slot{Good: 20})
+		slots = append(slots, rig.Slot{Good: 20})
 	}
 	if got := recovered(slots, 5, 25); math.Abs(got-0.6) > 1e-9 {
 		t.Errorf("after %v s, want 0.6", got)
 	}
-	slots[12] = slot{Errors: 20}
+	slots[12] = rig.Slot{Errors: 20}
 	if got := recovered(slots, 5, 25); math.Abs(got-0.9) > 1e-9 {
 		t.Errorf("with errors in between after %v s, want 0.9", got)
 	}

@@ -14,6 +14,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/headgate/headgate/test/bench/rig"
 )
 
 // curve is one line of a plot.
@@ -186,7 +188,7 @@ func (r *result) stormPlot(name string) drawing {
 
 // perSecond are the good answers per second over a storm, each point the mean of
 // the half second before it.
-func perSecond(slots []slot, length float64) plotter.XYs {
+func perSecond(slots []rig.Slot, length float64) plotter.XYs {
 	const width = 5 // slots
 	var points plotter.XYs
 	n := int(length/slotLength.Seconds() + 0.5)

@@ -17,9 +17,9 @@ type pressureSample struct {
 	Asked   float64 `json:"asked"` // U, offered: rate * service / places
 	U       float64 `json:"u"`     // places that were taken, in the mean, as the upstream counts
 	// Service is the upstream's mean service time, in seconds.
-	Service float64    `json:"service_s"`
-	Refused uint64     `json:"refused"` // by the upstream, as it counts
-	Answers rateResult `json:"answers"`
+	Service float64        `json:"service_s"`
+	Refused uint64         `json:"refused"` // by the upstream, as it counts
+	Answers rig.RateResult `json:"answers"`
 	// Propagation is what the gateway's histogram of T_bp got.
 	Propagation []bucket `json:"propagation,omitempty"`
 }
@@ -77,7 +77,7 @@ func (l *lab) pressure(v variant, p peer, run int) error {
 		return err
 	}
 	seed := l.opt.seed + uint64(run)
-	few := workload{Limit: places, Mean: serviceMean, Exponential: true, Seed: seed}
+	few := rig.Workload{Limit: places, Mean: serviceMean, Exponential: true, Seed: seed}
 	if err := l.control(few); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (l *lab) pressure(v variant, p peer, run int) error {
 			sample.Service, sample.Refused, sample.Propagation = stats.Service, stats.Refused, since(after, before)
 			l.result.Pressure = append(l.result.Pressure, sample)
 			l.logf("table3 run %d %-14s U %.2f (%.3f measured)  errors %.2f %%  p99 %6.0f us  T_bp median %.1f ms of %d",
-				run+1, v.name, u, sample.U, 100*sample.Answers.errorRate(), sample.Answers.P99, 1e3*quantile(sample.Propagation, 0.5), count(sample.Propagation))
+				run+1, v.name, u, sample.U, 100*sample.Answers.ErrorRate(), sample.Answers.P99, 1e3*quantile(sample.Propagation, 0.5), count(sample.Propagation))
 		}
 		return nil
 	})
@@ -164,7 +164,7 @@ type pressureRow struct {
 
 func (r *result) pressure(variant string, asked float64) pressureRow {
 	var row pressureRow
-	var all rateResult
+	var all rig.RateResult
 	var some []pressureSample
 	for _, s := range r.Pressure {
 		if s.Variant == variant && math.Abs(s.Asked-asked) < 1e-9 {
@@ -175,7 +175,7 @@ func (r *result) pressure(variant string, asked float64) pressureRow {
 			row.propagation = plus(row.propagation, s.Propagation)
 		}
 	}
-	row.runs, row.errors = len(some), all.errorRate()
+	row.runs, row.errors = len(some), all.ErrorRate()
 	row.u = rig.MedianOf(some, func(s pressureSample) float64 { return s.U })
 	row.mean = rig.MedianOf(some, func(s pressureSample) float64 { return s.Answers.Mean })
 	row.p99 = rig.MedianOf(some, func(s pressureSample) float64 { return s.Answers.P99 })

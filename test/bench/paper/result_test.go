@@ -15,12 +15,13 @@ import (
 	"gonum.org/v1/plot/plotter"
 
 	"github.com/headgate/headgate/dataplane/queueing"
+	"github.com/headgate/headgate/test/bench/rig"
 )
 
 // sample is a result with one line of each kind, and more where medians need it.
 func sample() *result {
-	answers := func(p99 float64, errors uint64) rateResult {
-		return rateResult{Rate: 800, Achieved: 790, Requests: 1000 - errors, Errors: errors, P50: p99 / 10, P99: p99, P999: 2 * p99, P99All: p99}
+	answers := func(p99 float64, errors uint64) rig.RateResult {
+		return rig.RateResult{Rate: 800, Achieved: 790, Requests: 1000 - errors, Errors: errors, P50: p99 / 10, P99: p99, P999: 2 * p99, P99All: p99}
 	}
 	heeded := answers(210, 0)
 	bars := []bucket{{0.001, 1}, {0.005, 9}, {unbounded, 0}}
@@ -223,7 +224,7 @@ func TestPlots(t *testing.T) {
 }
 
 func TestPerSecond(t *testing.T) {
-	got := perSecond([]slot{{Good: 10}, {Good: 20}, {Good: 30}, {Good: 40}, {Good: 50, Errors: 3}, {Good: 5}}, 1.5)
+	got := perSecond([]rig.Slot{{Good: 10}, {Good: 20}, {Good: 30}, {Good: 40}, {Good: 50, Errors: 3}, {Good: 5}}, 1.5)
 	if want := (plotter.XYs{{X: 0.5, Y: 300}, {X: 1, Y: 10}, {X: 1.5, Y: 0}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

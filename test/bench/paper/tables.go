@@ -161,7 +161,7 @@ func (r *result) table1() string {
 			{"P99.9, ms", pub.sync.p999, pub.async.p999, func(_ string, s levelSample) float64 { return s.Answers.P999 }, millis, false},
 			{"CPU, %", pub.sync.cpu, pub.async.cpu, func(_ string, s levelSample) float64 { return s.CPU }, func(v float64) string { return num("%.1f", v) }, false},
 			{"RSS, MB", pub.sync.rss, pub.async.rss, func(_ string, s levelSample) float64 { return s.RSS * 1.048576 }, func(v float64) string { return num("%.0f", v) }, false},
-			{"errors, %", pub.sync.errors, pub.async.errors, func(_ string, s levelSample) float64 { return s.Answers.errorRate() }, percent, false},
+			{"errors, %", pub.sync.errors, pub.async.errors, func(_ string, s levelSample) float64 { return s.Answers.ErrorRate() }, percent, false},
 		} {
 			ratio := func(sync, async float64) string {
 				if line.more {
@@ -205,7 +205,7 @@ func (r *result) levelTable() string {
 					continue
 				}
 				row(&b, fmt.Sprintf("%.0f %% of %s", 100*level, title(of)), p.title, num("%.0f", m.Answers.Rate),
-					millis(m.Answers.P50), millis(m.Answers.P99), millis(m.Answers.P999), num("%.0f", m.CPU), percent(m.Answers.errorRate()))
+					millis(m.Answers.P50), millis(m.Answers.P99), millis(m.Answers.P999), num("%.0f", m.CPU), percent(m.Answers.ErrorRate()))
 			}
 		}
 	}

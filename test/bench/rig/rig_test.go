@@ -3,6 +3,7 @@
 package rig
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -66,5 +67,18 @@ func TestInstalled(t *testing.T) {
 	tools, missing := Installed("sh", "no-such-program")
 	if tools["sh"] == "" || missing["no-such-program"] == "" || len(tools) != 1 || len(missing) != 1 {
 		t.Errorf("%v, %v", tools, missing)
+	}
+}
+
+func TestErrorRate(t *testing.T) {
+	for _, c := range []struct {
+		r    RateResult
+		want float64
+	}{
+		{RateResult{}, 0}, {RateResult{Requests: 10}, 0}, {RateResult{Errors: 3}, 1}, {RateResult{Requests: 90, Errors: 4, Unsent: 6}, 0.1},
+	} {
+		if got := c.r.ErrorRate(); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%+v: %v, want %v", c.r, got, c.want)
+		}
 	}
 }
