@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -247,5 +248,49 @@ func TestHeldClientThatLeft(t *testing.T) {
 	stays.want(t, "ready")
 	if s := c.Stats(); s.Active != 1 || s.Held != 0 || asked != 1 {
 		t.Errorf("%+v, asked %d times", s, asked)
+	}
+}
+
+// deep notes how deep the stack was when its stream failed.
+type deep struct {
+	caller
+	most *int
+}
+
+func (d *deep) OnFail(f Failure) {
+	d.caller.OnFail(f)
+	*d.most = max(*d.most, runtime.Callers(0, make([]uintptr, 1<<12)))
+}
+
+// TestManyHeldFailAtOnce checks that held streams which fail as soon as they have
+// their place (no descriptor is left) don't call one another: with a long queue
+// there would be no end to the stack.
+func TestManyHeldFailAtOnce(t *testing.T) {
+	r := newRig(t, 1, Options{Pressure: ir.Pressure{Off: true}})
+	c := r.cluster(ir.Pool{Size: 1}, ir.BalanceRoundRobin, one)
+	first := r.open(c, 0, Try{})
+	const held = 100
+	most := 0
+	all := make([]*deep, held)
+	for i := range all {
+		all[i] = &deep{most: &most}
+		all[i].Init(r.loops[0], all[i], nil)
+		all[i].Open(c.Shard(0), Try{})
+		if !all[i].Held() {
+			t.Fatalf("stream %d is not held", i)
+		}
+	}
+	r.loops[0].dialErr = errRefused
+	first.Cancel()
+	for i, x := range all {
+		if x.Active() || x.failure.Err == nil {
+			t.Fatalf("stream %d is left", i)
+		}
+	}
+	if s := c.Stats(); s.Active != 0 || s.Held != 0 {
+		t.Errorf("stats %+v", s)
+	}
+	if most > 60 {
+		t.Errorf("%d streams that fail at once are %d calls deep", held, most)
 	}
 }

@@ -26,6 +26,7 @@ type Shard struct {
 	head, tail *Stream // held streams, oldest first
 	watch      Timer   // looks after the held ones
 	watching   bool
+	serving    bool
 	woken      func()       // serveOn, once allocated
 	heldSince  atomic.Int64 // since when the oldest one is held, in Unix nanoseconds; 0: none is
 }
@@ -81,8 +82,14 @@ func (sh *Shard) admit(s *Stream) {
 }
 
 // serve starts held streams while there are places, and fails them all when the
-// cluster has no endpoint left.
+// cluster has no endpoint left. A stream that fails at once gives its place back
+// while serve is at work: the one at work sees to it, however many fail.
 func (sh *Shard) serve() {
+	if sh.serving {
+		return
+	}
+	sh.serving = true
+	defer func() { sh.serving = false }()
 	for sh.head != nil {
 		st := sh.cluster.state.Load()
 		if len(st.cumulative) == 0 {
