@@ -80,9 +80,14 @@ func (b *balancer) accept(st *clusterState, c *choice, e *Endpoint) *Endpoint {
 	if len(c.avoid) == 0 && !c.special {
 		return e
 	}
+	turn := b.turn
+	var out *Endpoint // the first that did not do, but has not failed this request
 	for range 2 * len(st.cumulative) {
 		if c.fit(e) && b.due(st, c, e) {
 			return e
+		}
+		if out == nil && !contains(c.avoid, e) {
+			out = e
 		}
 		b.turn += weyl
 		e = st.at(b.turn)
@@ -94,7 +99,11 @@ func (b *balancer) accept(st *clusterState, c *choice, e *Endpoint) *Endpoint {
 		}
 	}
 	// All of them are out: an ejected one may have come to its senses, one that
-	// has just failed this request has not.
+	// has just failed this request has not. They share the load as if none was.
+	b.turn = turn
+	if out != nil {
+		return out
+	}
 	for _, x := range takers {
 		if !contains(c.avoid, x) {
 			return x

@@ -80,3 +80,21 @@ func TestAvoidedEndpointsAreNotPickedAgain(t *testing.T) {
 		x.Cancel()
 	}
 }
+
+// TestAllUnwellShareTheLoad checks that a check which is wrong for all endpoints
+// changes nothing for anybody.
+func TestAllUnwellShareTheLoad(t *testing.T) {
+	for _, b := range []ir.Balance{ir.BalanceLeastRequest, ir.BalanceRoundRobin, ir.BalancePeakEWMA} {
+		h := newHealth(t, func(c *ir.Cluster) { c.Balance = b }, one, two, three)
+		for _, a := range []string{one, two, three} {
+			h.endpoint(a).declare(false)
+		}
+		got := h.shares(3000)
+		for _, a := range []string{one, two, three} {
+			if got[a] < 800 || got[a] > 1200 {
+				t.Errorf("balance %v: all are unwell, and requests went to %v", b, got)
+				break
+			}
+		}
+	}
+}
