@@ -41,6 +41,9 @@ type choice struct {
 // no other is left, it takes these.
 func (b *balancer) pick(st *clusterState, c choice) *Endpoint {
 	if len(st.cumulative) == 1 {
+		if c.special {
+			st.endpoints[0].available(c.now) // its ejection may be over
+		}
 		return st.endpoints[0]
 	}
 	switch st.ir.Balance {

@@ -78,7 +78,7 @@ func (c *Cluster) Stats() Stats {
 	st, now := c.state.Load(), c.now()
 	s := Stats{Stats: c.gate.Stats(now), Timeout: st.adaptive.stats(now), Endpoints: len(st.cumulative), Retired: st.retired}
 	for _, e := range st.endpoints[:len(st.cumulative)] {
-		if e.ejected.Load() != 0 {
+		if e.ejected.Load() > now.UnixNano() { // one that is over ends with the next request
 			s.Ejected++
 		}
 		if e.unwell.Load() {

@@ -270,3 +270,24 @@ func TestEndpointsThatGo(t *testing.T) {
 		t.Errorf("%d special endpoints are left of those that went", n)
 	}
 }
+
+// TestTheOnlyEndpointReturns checks that an ejection ends where there is nobody to
+// choose from, and where nobody asks.
+func TestTheOnlyEndpointReturns(t *testing.T) {
+	h := newHealth(t, func(c *ir.Cluster) { c.Ejection = ir.Ejection{Failures: 1, MaxPercent: 100} }, one)
+	h.cluster.now = h.loops[0].Now
+	h.fail(one, 1)
+	h.wantEvent(EndpointEjected, one, DefaultEjectionPeriod)
+	if s := h.cluster.Stats(); s.Ejected != 1 {
+		t.Errorf("stats %+v", s)
+	}
+	h.loops[0].advance(DefaultEjectionPeriod)
+	if s := h.cluster.Stats(); s.Ejected != 0 {
+		t.Errorf("an ejection that is over is shown: %+v", s)
+	}
+	h.shares(1)
+	if h.endpoint(one).ejected.Load() != 0 || h.cluster.special.Load() != 0 {
+		t.Fatal("the ejection does not end")
+	}
+	h.wantEvent(EndpointReturned, one, 0)
+}
