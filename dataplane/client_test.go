@@ -144,7 +144,7 @@ func TestABodyThatStopsIsAnswered408(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 408 ") {
 		t.Fatalf("got %q, %v", all, err)
 	}
-	if st := s.Clusters()["default/be:80"]; st.Active != 0 {
+	if st := clusterStats(s)["default/be:80"]; st.Active != 0 {
 		t.Fatalf("the pool's place was not given back: %+v", st)
 	}
 }

@@ -1,18 +1,23 @@
 package dataplane
 
 import (
+	"iter"
+
 	"go.uber.org/zap"
 
 	"github.com/headgate/headgate/dataplane/upstream"
 )
 
-// Clusters returns the state of the clusters, by name.
-func (s *Server) Clusters() map[string]upstream.Stats {
-	out := map[string]upstream.Stats{}
-	for _, c := range s.clusters.Clusters() {
-		out[c.Name()] = c.Stats()
+// Clusters returns the clusters' names and states, by name. Each state is read when
+// its turn comes.
+func (s *Server) Clusters() iter.Seq2[string, upstream.Stats] {
+	return func(yield func(string, upstream.Stats) bool) {
+		for _, c := range s.clusters.Clusters() {
+			if !yield(c.Name(), c.Stats()) {
+				return
+			}
+		}
 	}
-	return out
 }
 
 // endpointChanged logs what happened to an endpoint's health.

@@ -17,7 +17,7 @@ func TestLocalRepliesToGRPC(t *testing.T) {
 	addr := apply(t, s, secure(t, oneRoute(c, func(r *ir.Rule) { r.Matches[0].Path.Value = "/hang" })))
 	busy := dialH2(t, addr)
 	busy.request(1, true, ":path", "/hang")
-	eventually(t, "the pool is full", func() bool { return s.Clusters()["default/be:80"].Active == 1 })
+	eventually(t, "the pool is full", func() bool { return clusterStats(s)["default/be:80"].Active == 1 })
 	p := dialH2(t, addr)
 	for i, tc := range []struct {
 		path, kind     string
@@ -70,13 +70,13 @@ func TestH2HeldStream(t *testing.T) {
 	addr := apply(t, s, secure(t, oneRoute(c, nil)))
 	busy := dialH2(t, addr)
 	busy.request(1, true, ":path", "/hang")
-	eventually(t, "the pool is full", func() bool { return s.Clusters()["default/be:80"].Active == 1 })
+	eventually(t, "the pool is full", func() bool { return clusterStats(s)["default/be:80"].Active == 1 })
 	p := dialH2(t, addr)
 	for i := range uint32(3) {
 		p.request(2*i+1, true, ":path", "/")
 	}
-	eventually(t, "all are held", func() bool { return s.Clusters()["default/be:80"].Held == 3 })
-	if got := s.Clusters()["default/be:80"]; got.HeldBytes < 3*heldExchange {
+	eventually(t, "all are held", func() bool { return clusterStats(s)["default/be:80"].Held == 3 })
+	if got := clusterStats(s)["default/be:80"]; got.HeldBytes < 3*heldExchange {
 		t.Errorf("%d bytes of %d requests are held", got.HeldBytes, got.Held)
 	}
 	close(release)
@@ -88,7 +88,7 @@ func TestH2HeldStream(t *testing.T) {
 			}
 		}
 	}
-	if got := s.Clusters()["default/be:80"]; got.Held != 0 || got.HeldBytes != 0 {
+	if got := clusterStats(s)["default/be:80"]; got.Held != 0 || got.HeldBytes != 0 {
 		t.Errorf("%+v", got)
 	}
 }

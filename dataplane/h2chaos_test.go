@@ -49,7 +49,7 @@ func TestH2Chaos(t *testing.T) {
 	wg.Wait()
 	end := time.Now().Add(20 * time.Second)
 	for {
-		active := s.Clusters()["default/be:80"].Active
+		active := clusterStats(s)["default/be:80"].Active
 		if s.Connections() == 0 && active == 0 {
 			break
 		}

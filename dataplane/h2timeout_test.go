@@ -145,7 +145,7 @@ func TestH2BodyThatStops(t *testing.T) {
 	p.wantReset(1, http2.ErrCodeNo)
 	p.request(3, true)
 	p.wantStatus(3, "200")
-	if st := s.Clusters()["default/be:80"]; st.Active != 0 {
+	if st := clusterStats(s)["default/be:80"]; st.Active != 0 {
 		t.Errorf("the pool's place was not given back: %+v", st)
 	}
 }
@@ -242,9 +242,9 @@ func TestH2RapidReset(t *testing.T) {
 		}
 	}()
 	p.wantGoAway(http2.ErrCodeEnhanceYourCalm)
-	for end := time.Now().Add(10 * time.Second); s.Clusters()["default/be:80"].Active > 0; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); clusterStats(s)["default/be:80"].Active > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%+v", s.Clusters())
+			t.Fatalf("%+v", clusterStats(s))
 		}
 	}
 }
@@ -295,7 +295,7 @@ func TestH2HalfClose(t *testing.T) {
 	p := dialH2(t, addr)
 	p.request(1, true)
 	p.request(3, false, ":method", "POST")
-	for s.Clusters()["default/be:80"].Active < 2 {
+	for clusterStats(s)["default/be:80"].Active < 2 {
 		time.Sleep(time.Millisecond)
 	}
 	p.settled()

@@ -137,7 +137,7 @@ func TestEjection(t *testing.T) {
 	if failed > 2*5 { // five in a row, seen by two loops
 		t.Errorf("%d of 60 requests failed", failed)
 	}
-	if st := s.Clusters()[c.Name]; st.Ejected != 1 {
+	if st := clusterStats(s)[c.Name]; st.Ejected != 1 {
 		t.Errorf("state %+v", st)
 	}
 }

@@ -98,7 +98,7 @@ func TestShutdownWaitsForWhatIsUnderWay(t *testing.T) {
 		_ = resp.Body.Close()
 		answer <- fmt.Sprint(string(body), " close=", resp.Close)
 	}()
-	for s.Clusters()["default/be:80"].Active == 0 {
+	for clusterStats(s)["default/be:80"].Active == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	ended := make(chan error, 1)
@@ -130,7 +130,7 @@ func TestARefusedSnapshotChangesNothing(t *testing.T) {
 	if r := s.Apply(bad); r.Err == nil {
 		t.Fatal("the snapshot was taken")
 	}
-	if got := s.Clusters(); len(got) != 1 || got["default/be:80"].Endpoints != 1 {
+	if got := clusterStats(s); len(got) != 1 || got["default/be:80"].Endpoints != 1 {
 		t.Fatalf("clusters after the refusal: %+v", got)
 	}
 	resp, err := http.Get("http://" + addr + "/")

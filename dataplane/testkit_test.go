@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -14,7 +15,11 @@ import (
 	"github.com/headgate/headgate/dataplane/ir"
 	"github.com/headgate/headgate/dataplane/metrics"
 	"github.com/headgate/headgate/dataplane/reactor"
+	"github.com/headgate/headgate/dataplane/upstream"
 )
+
+// clusterStats returns the states of the clusters, by name.
+func clusterStats(s *Server) map[string]upstream.Stats { return maps.Collect(s.Clusters()) }
 
 // newServer starts a server with two loops that the test's end stops.
 func newServer(t testing.TB, change func(*Options)) *Server {

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/headgate/headgate/dataplane/admin"
 	"github.com/headgate/headgate/dataplane/metrics"
 	"github.com/headgate/headgate/dataplane/pressure"
@@ -11,10 +8,8 @@ import (
 
 // clusters is what the admin server shows of the upstreams.
 func (p *process) clusters() []admin.Cluster {
-	stats := p.server.Clusters()
-	out := make([]admin.Cluster, 0, len(stats))
-	for _, name := range slices.Sorted(maps.Keys(stats)) {
-		s := stats[name]
+	var out []admin.Cluster
+	for name, s := range p.server.Clusters() {
 		t := s.Timeout
 		out = append(out, admin.Cluster{
 			Name: name, State: s.State.String(), Active: s.Active, Size: s.Size, Utilisation: s.Utilisation, Theta: s.Theta,

@@ -15,19 +15,24 @@ type sampler struct{ server *dataplane.Server }
 
 // Sample implements [node.Stats].
 func (s sampler) Sample() node.Sample {
-	states := map[pressure.State]v1alpha1.PressureState{
-		pressure.Calm: v1alpha1.PressureCalm, pressure.Pacing: v1alpha1.PressurePacing,
-		pressure.Holding: v1alpha1.PressureHolding, pressure.Shedding: v1alpha1.PressureShedding,
-	}
-	out := node.Sample{Connections: s.server.Connections()}
+	out := node.Sample{Connections: s.server.Connections(), Clusters: s.clusters}
 	for _, l := range s.server.Loops() {
 		out.Loops = append(out.Loops, node.Loop{Connections: l.Conns, Busy: time.Duration(l.BusyNanos)})
 	}
+	return out
+}
+
+func (s sampler) clusters(yield func(node.Cluster) bool) {
+	states := [...]v1alpha1.PressureState{
+		pressure.Calm: v1alpha1.PressureCalm, pressure.Pacing: v1alpha1.PressurePacing,
+		pressure.Holding: v1alpha1.PressureHolding, pressure.Shedding: v1alpha1.PressureShedding,
+	}
 	for name, c := range s.server.Clusters() {
-		out.Clusters = append(out.Clusters, node.Cluster{
+		if !yield(node.Cluster{
 			Name: name, State: states[c.State], Active: c.Active, Held: c.Held, Size: c.Size,
 			Endpoints: c.Endpoints, Ejected: c.Ejected, Unwell: c.Unwell, Service: c.Service, Deadline: c.Timeout.Deadline,
-		})
+		}) {
+			return
+		}
 	}
-	return out
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"iter"
 	"time"
 
 	"github.com/headgate/headgate/api/v1alpha1"
@@ -18,8 +19,9 @@ type Sample struct {
 	Connections int64
 	// Loops are the event loops, in the order of their indexes.
 	Loops []Loop
-	// Clusters are the upstreams.
-	Clusters []Cluster
+	// Clusters are the upstreams, read one by one: there may be thousands, all
+	// calm.
+	Clusters iter.Seq[Cluster]
 }
 
 // Loop is one event loop.
@@ -54,7 +56,9 @@ func (m *meter) take(now time.Time, s Sample) {
 		}
 	}
 	m.at, m.last = now, s
-	m.troubles.take(now, s.Clusters)
+	if s.Clusters != nil {
+		m.troubles.take(now, s.Clusters)
+	}
 }
 
 // percent returns a share, rounded to 5 %, so that a trickle of requests does not

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -126,7 +127,7 @@ func (w *work) Sample() node.Sample {
 		w.spent += time.Duration(now.Sub(w.last).Seconds() * float64(w.busy))
 	}
 	w.last = now
-	return node.Sample{Connections: w.connections, Loops: []node.Loop{{Connections: 2 * w.connections, Busy: w.spent}}, Clusters: w.clusters}
+	return node.Sample{Connections: w.connections, Loops: []node.Loop{{Connections: 2 * w.connections, Busy: w.spent}}, Clusters: slices.Values(w.clusters)}
 }
 
 func (w *work) set(connections int64, busy time.Duration) {

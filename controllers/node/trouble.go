@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -53,9 +54,8 @@ func (c *Cluster) troubled() bool {
 }
 
 // take takes a sample.
-func (t *troubles) take(now time.Time, clusters []Cluster) {
-	for i := range clusters {
-		c := &clusters[i]
+func (t *troubles) take(now time.Time, clusters iter.Seq[Cluster]) {
+	for c := range clusters {
 		x := t.by[c.Name]
 		if x == nil {
 			if !c.troubled() {
@@ -72,7 +72,7 @@ func (t *troubles) take(now time.Time, clusters []Cluster) {
 			x.last = now
 		}
 		if x.worst == "" || rank(c.State) >= rank(x.worst) || now.Sub(x.worstAt) >= calmAfter {
-			x.worst, x.worstAt, x.at = c.State, now, *c
+			x.worst, x.worstAt, x.at = c.State, now, c
 		}
 		// Endpoints are as they are; only the pool's state is worth remembering.
 		x.at.Endpoints, x.at.Ejected, x.at.Unwell = c.Endpoints, c.Ejected, c.Unwell

@@ -3,8 +3,10 @@ package upstream
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,6 +52,7 @@ type Manager struct {
 
 	mu       sync.Mutex
 	clusters map[string]*Cluster
+	sorted   []*Cluster // all of them, by name; nil since one came or went
 }
 
 // NewManager returns a Manager without clusters. Close ends its resolver and its
@@ -73,16 +76,15 @@ func (m *Manager) Cluster(name string) *Cluster {
 	return m.clusters[name]
 }
 
-// Clusters returns all clusters, sorted by name.
+// Clusters returns all clusters, sorted by name. The list is shared: it must not be
+// changed.
 func (m *Manager) Clusters() []*Cluster {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := make([]*Cluster, 0, len(m.clusters))
-	for _, c := range m.clusters {
-		out = append(out, c)
+	if m.sorted == nil {
+		m.sorted = slices.SortedFunc(maps.Values(m.clusters), func(a, b *Cluster) int { return strings.Compare(a.name, b.name) })
 	}
-	slices.SortFunc(out, func(a, b *Cluster) int { return compareStrings(a.name, b.name) })
-	return out
+	return m.sorted
 }
 
 // Update makes the clusters those of a snapshot. Clusters that are named again
@@ -99,6 +101,7 @@ func (m *Manager) Update(clusters []*ir.Cluster) {
 		case c == nil:
 			c = m.newCluster(want)
 			m.clusters[want.Name] = c
+			m.sorted = nil
 		case c.state.Load().ir == want:
 			continue
 		}
@@ -128,6 +131,7 @@ func (m *Manager) Retire(keep []*ir.Cluster) {
 			continue
 		}
 		delete(m.clusters, name)
+		m.sorted = nil
 		st := *c.state.Load()
 		st.retired = true
 		c.state.Store(&st)
@@ -283,14 +287,4 @@ func (m *Manager) resolved(address string, err error) {
 			m.replace(c, st.ir)
 		}
 	}
-}
-
-func compareStrings(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

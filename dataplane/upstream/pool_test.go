@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,5 +172,39 @@ func TestDrainingEndpointsGetNothingNew(t *testing.T) {
 		if tr.addr.String() != "10.0.0.2:80" {
 			t.Fatalf("a request went to %s", tr.addr)
 		}
+	}
+}
+
+// TestClustersAreListed checks that the list follows what comes and goes, and that
+// one which was handed out does not change.
+func TestClustersAreListed(t *testing.T) {
+	r := newRig(t, 1, Options{})
+	want := func(list []*Cluster, names ...string) {
+		t.Helper()
+		var got []string
+		for _, c := range list {
+			got = append(got, c.Name())
+		}
+		if !slices.Equal(got, names) {
+			t.Errorf("clusters %q, want %q", got, names)
+		}
+	}
+	named := func(name string) *ir.Cluster {
+		c := spec(ir.Pool{}, ir.BalanceRoundRobin, one)
+		c.Name = name
+		return c
+	}
+	a, b, c := named("a"), named("b"), named("c")
+	want(r.Clusters())
+	r.Update([]*ir.Cluster{b, c})
+	first := r.Clusters()
+	want(first, "b", "c")
+	r.Update([]*ir.Cluster{a, c})
+	want(r.Clusters(), "a", "b", "c")
+	r.Retire([]*ir.Cluster{a, c})
+	want(r.Clusters(), "a", "c")
+	want(first, "b", "c")
+	if n := testing.AllocsPerRun(10, func() { r.Clusters() }); n != 0 {
+		t.Errorf("%v allocations for a list that did not change", n)
 	}
 }

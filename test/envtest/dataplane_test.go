@@ -199,7 +199,7 @@ type trouble struct {
 func (s *trouble) Sample() node.Sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return node.Sample{Loops: []node.Loop{{}}, Clusters: []node.Cluster{s.c}}
+	return node.Sample{Loops: []node.Loop{{}}, Clusters: slices.Values([]node.Cluster{s.c})}
 }
 
 func (s *trouble) set(c node.Cluster) {
