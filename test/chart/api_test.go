@@ -174,7 +174,8 @@ func said(out string) string {
 // that the code is built with.
 func TestGatewayVersion(t *testing.T) {
 	for _, file := range []string{
-		directory + "/templates/NOTES.txt", "../../README.md", "../../docs/install.md", "../../controllers/compile/gatewayclass.go",
+		directory + "/templates/NOTES.txt", "../../README.md", "../../docs/install.md", "../../docs/controller.md",
+		"../../docs/troubleshooting.md", "../../controllers/compile/gatewayclass.go",
 	} {
 		for _, found := range releases(t, file) {
 			if found != consts.BundleVersion {
