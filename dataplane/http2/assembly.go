@@ -96,15 +96,18 @@ func (a *assembly) field(f hpack.HeaderField) {
 		a.trailer(f)
 		return
 	}
-	if a.size > a.conn.limits.MaxHeaderBytes() {
+	tooLarge := a.size > a.conn.limits.MaxHeaderBytes()
+	if tooLarge && a.refusal == nil {
 		a.refuse(http1.ErrTooLarge())
 	}
-	if len(f.Name) > 0 && f.Name[0] == ':' {
+	if len(f.Name) > 0 && f.Name[0] == ':' && !(tooLarge && a.fields) {
 		a.pseudo(f)
 		return
 	}
 	a.fields = true
-	if !a.sound(f) || a.refusal != nil {
+	// What a byte of the block refers to may be 4 KiB: behind the limit nothing
+	// is looked at, or a head would cost what 500 MiB of fields do.
+	if tooLarge || !a.sound(f) || a.refusal != nil {
 		return
 	}
 	a.regular(f)
@@ -202,6 +205,9 @@ func (a *assembly) regular(f hpack.HeaderField) {
 
 // trailer takes a field of a trailer section.
 func (a *assembly) trailer(f hpack.HeaderField) {
+	if a.refusal != nil {
+		return // see field
+	}
 	if len(f.Name) > 0 && f.Name[0] == ':' {
 		a.fault("pseudo_header_in_trailers", "a pseudo-header field in trailers") // 8.1
 		return
