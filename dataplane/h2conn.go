@@ -187,7 +187,7 @@ func (h *h2conn) head(ev *http2.Event, ex *exchange) {
 		ex.refuse(c, s, ev.Err)
 		return
 	}
-	if ex.request.HasBody() {
+	if !ev.Last { // even if it says that it has no body
 		s.arm(waitBody, c.socket.timeouts().Body)
 	}
 	ex.begin(c, s)
