@@ -30,15 +30,16 @@ type h2conn struct {
 	first  *h2stream   // the streams
 	ready  streamQueue // streams that have something to send and a window for it
 
-	sent       int64 // bytes of bodies that were given to the connection
-	warned     bool  // the client was told that the connection will end
-	left       bool  // no further streams are served
-	processing bool  // process is on the stack
+	idle       time.Time // since when there is no stream
+	sent       int64     // bytes of bodies that were given to the connection
+	warned     bool      // the client was told that the connection will end
+	left       bool      // no further streams are served
+	processing bool      // process is on the stack
 }
 
 // startH2 makes the connection speak HTTP/2.
 func (c *client) startH2() {
-	h := &h2conn{client: c, codec: http2.New(&c.worker.srv.opts.Limits)}
+	h := &h2conn{client: c, codec: http2.New(&c.worker.srv.opts.Limits), idle: c.worker.loop.Now()}
 	c.h2 = h
 	h.send()
 	if c.worker.srv.draining.Load() {
@@ -67,7 +68,6 @@ func (h *h2conn) input(p []byte) {
 	if owned {
 		buf = append(c.in, p...)
 	}
-	inHead := h.codec.Pending()
 	n, heads := h.process(buf)
 	switch rest := buf[n:]; {
 	case len(rest) == 0 || c.closed:
@@ -83,7 +83,7 @@ func (h *h2conn) input(p []byte) {
 	if c.conn.AboveHighWater() && c.conn.Buffered() > h.high()+overHigh {
 		c.pause(pausePipeline)
 	}
-	h.await(n > 0 && (heads > 0 || !inHead))
+	h.await(heads > 0)
 }
 
 // high is the watermark above which the connection counts as congested.
@@ -316,8 +316,9 @@ func (h *h2conn) inputEnded() {
 	h.await(false)
 }
 
-// await arms the connection's timer for what it waits for. Progress tells that
-// something whole has come since the last time.
+// await arms the connection's timer for what it waits for. Progress tells that a
+// head has come since the last time. Other frames keep nothing open, whole or in
+// pieces.
 func (h *h2conn) await(progress bool) {
 	c := h.client
 	if c.closed || h.processing || c.wait == waitLeave && !h.left {
@@ -330,7 +331,7 @@ func (h *h2conn) await(progress bool) {
 	case h.codec.Pending() || len(c.in) > 0:
 		want, limit = waitHead, t.Header
 	default:
-		want, limit = waitRequest, c.socket.idleTimeout()
+		want, limit = waitRequest, max(c.socket.idleTimeout()-c.worker.loop.Now().Sub(h.idle), 0)
 	}
 	switch {
 	case want == c.wait && (want != waitHead || !progress):

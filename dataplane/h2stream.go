@@ -86,6 +86,7 @@ func (s *h2stream) drop() {
 	if s.next != nil {
 		s.next.prev = s.prev
 	}
+	h.idle = w.loop.Now()
 	s.releaseQueue()
 	*s = h2stream{codec: s.codec, timer: s.timer}
 	w.giveStream(s)
