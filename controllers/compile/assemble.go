@@ -52,7 +52,6 @@ func (g *gatewayState) keep(old *gatewayState) {
 func (c *Compiler) assemble(attached map[*listener][]*ir.Route) {
 	listeners := make(map[*listener]*ir.Listener)
 	bySocket := make(map[string]*ir.Socket)
-	owners := make(map[string]*gatewayState) // whose parameters count
 	for _, g := range c.gateways {
 		for _, l := range g.listeners {
 			if len(l.sockets) == 0 {
@@ -65,9 +64,6 @@ func (c *Compiler) assemble(attached map[*listener][]*ir.Route) {
 			listeners[l.listener] = now
 			for _, name := range l.sockets {
 				s := bySocket[name]
-				if first := owners[name]; first == nil || g.older(first) {
-					owners[name] = g
-				}
 				if s == nil {
 					s = &ir.Socket{Name: name, Addr: netip.MustParseAddrPort(name), Protocol: l.protocol}
 					bySocket[name] = s
@@ -80,7 +76,7 @@ func (c *Compiler) assemble(attached map[*listener][]*ir.Route) {
 
 	next := &ir.Snapshot{}
 	for _, s := range bySocket {
-		s.Client = owners[s.Name].client
+		s.Client = c.owners[s.Name].client
 		slices.SortFunc(s.Listeners, func(a, b *ir.Listener) int { return strings.Compare(a.Name, b.Name) })
 		next.Sockets = append(next.Sockets, c.keptSocket(s))
 	}

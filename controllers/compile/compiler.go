@@ -36,6 +36,7 @@ type Compiler struct {
 	assigned  map[types.NamespacedName]netip.Addr
 
 	gateways    []*gatewayState
+	owners      map[string]*gatewayState // of sockets
 	gatewayDeps []dep
 	strays      []Problem // of Gateways whose class does not exist
 	parents     map[types.NamespacedName]*parent
@@ -217,10 +218,14 @@ func (c *Compiler) compileGateways(r reader, ch *changes) {
 	c.gatewayDeps = r.deps
 	resolveConflicts(c.gateways)
 
-	parents := make(map[types.NamespacedName]*parent, len(c.gateways))
 	for _, g := range c.gateways {
 		g.open()
+	}
+	c.owners = owners(c.gateways)
+	parents := make(map[types.NamespacedName]*parent, len(c.gateways))
+	for _, g := range c.gateways {
 		g.meet(c.rivals)
+		g.yield(c.owners)
 		g.keep(old[g.key])
 		g.problems = g.list()
 		p := &parent{}

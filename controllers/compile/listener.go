@@ -78,6 +78,7 @@ type listenerState struct {
 	wanted   int      // distinct certificates that the spec names
 	sockets  []string // names of its sockets in the snapshot
 	rivals   []rival  // Services that have its address and port
+	yields   string   // whose parameters count, when it is not its Gateway's
 }
 
 // usable tells whether the listener, taken alone, can be served.
@@ -318,6 +319,9 @@ func (l *listenerState) programmed(gatewayAccepted bool, gen int64) metav1.Condi
 	}
 	if len(l.rivals) > 0 {
 		msg += ". But its connections may be taken by " + adviseAll(l.rivals)
+	}
+	if l.yields != "" {
+		msg += ". But " + l.yields
 	}
 	return condition(gatewayv1.ListenerConditionProgrammed, true, gatewayv1.ListenerReasonProgrammed, gen, msg)
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"reflect"
+	"slices"
 
 	"github.com/headgate/headgate/api/v1alpha1"
 	"github.com/headgate/headgate/dataplane/ir"
@@ -59,6 +61,39 @@ func clientOf(class, own *v1alpha1.ClientParameters) ir.Client {
 		}
 	}
 	return out
+}
+
+// owners returns, by socket, the Gateway whose parameters count on it.
+func owners(gateways []*gatewayState) map[string]*gatewayState {
+	out := make(map[string]*gatewayState)
+	for _, g := range gateways {
+		for _, l := range g.listeners {
+			for _, name := range l.sockets {
+				if first := out[name]; first == nil || g.older(first) {
+					out[name] = g
+				}
+			}
+		}
+	}
+	return out
+}
+
+// yield notes where parameters count that are not the Gateway's own.
+func (g *gatewayState) yield(owners map[string]*gatewayState) {
+	for _, l := range g.listeners {
+		var others []string
+		for _, name := range l.sockets {
+			o := owners[name]
+			if title := o.key.String(); o != g && !reflect.DeepEqual(o.client, g.client) && !slices.Contains(others, title) {
+				others = append(others, title)
+			}
+		}
+		if len(others) > 0 {
+			l.yields = fmt.Sprintf("on port %d the parameters of Gateway %s count, which is older or first by name, and not this Gateway's; "+
+				"use another port, or the same parameters", l.port, listed(others))
+			l.warnings.add(Warning, l.field+".port", "", l.yields)
+		}
+	}
 }
 
 // older tells whether the Gateway's parameters count before the other's on a socket
