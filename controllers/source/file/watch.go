@@ -119,8 +119,20 @@ func (w *watcher) matters(e fsnotify.Event) bool {
 }
 
 // follow watches the directories that are there now, and the one above, where a
-// replaced directory shows.
+// replaced directory shows. It looks again until there is no new one: what was made
+// in one after it was listed and before it was watched is told by no event.
 func (w *watcher) follow() error {
+	for {
+		more, err := w.once()
+		if !more {
+			return err
+		}
+	}
+}
+
+// once watches the directories that are found now, and tells whether some of them
+// were not watched before.
+func (w *watcher) once() (more bool, err error) {
 	dirs := append(directories(w.root, w.status), filepath.Dir(w.root))
 	want := make(map[string]os.FileInfo, len(dirs))
 	for _, dir := range dirs {
@@ -149,6 +161,7 @@ func (w *watcher) follow() error {
 			continue
 		}
 		w.inodes[dir] = info
+		more = true
 	}
-	return first
+	return more, first
 }
