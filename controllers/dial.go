@@ -22,26 +22,37 @@ const (
 // dialer connects to the API server. While one that was there before is away, a
 // connection takes as long as that, and does not fail: client-go's watches back off
 // when they fail, for up to a minute, and would as long not notice that it is back.
+// Of those that wait one at a time tries: many nodes wait for one API server.
 type dialer struct {
 	log     *zap.Logger
 	connect func(ctx context.Context, network, address string) (net.Conn, error)
 	again   time.Duration
 
-	reached atomic.Bool  // it was there before
-	away    atomic.Bool  // it is not now
-	waiting atomic.Int64 // connections that wait for it
+	reached atomic.Bool   // it was there before
+	away    atomic.Bool   // it is not now
+	waiting atomic.Int64  // connections that wait for it
+	turn    chan struct{} // who has the one token in it may try
 }
 
 func newDialer(log *zap.Logger) *dialer {
 	d := &net.Dialer{Timeout: dialTimeout, KeepAlive: dialKeepAlive}
-	return &dialer{log: log, connect: d.DialContext, again: dialAgain}
+	return dialerOf(log, d.DialContext, dialAgain)
+}
+
+func dialerOf(log *zap.Logger, connect func(context.Context, string, string) (net.Conn, error), again time.Duration) *dialer {
+	d := &dialer{log: log, connect: connect, again: again, turn: make(chan struct{}, 1)}
+	d.turn <- struct{}{}
+	return d
 }
 
 func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	defer d.waiting.Add(-1)
 	patient := d.waiting.Add(1) <= maxPatient
-	for {
+	for mine := false; ; mine = true {
 		conn, err := d.connect(ctx, network, address)
+		if mine {
+			d.pass(err)
+		}
 		if err == nil {
 			d.reached.Store(true)
 			if d.away.Swap(false) {
@@ -58,7 +69,17 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 		select {
 		case <-ctx.Done():
 			return nil, err
-		case <-time.After(d.again):
+		case <-d.turn:
 		}
 	}
+}
+
+// pass gives the turn to the next one that waits: at once when there was a
+// connection, else after a pause.
+func (d *dialer) pass(err error) {
+	if err == nil {
+		d.turn <- struct{}{}
+		return
+	}
+	time.AfterFunc(d.again, func() { d.turn <- struct{}{} })
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -32,7 +33,7 @@ func (s *server) connect(context.Context, string, string) (net.Conn, error) {
 
 func newTestDialer() (*dialer, *server) {
 	s := &server{}
-	return &dialer{log: zap.NewNop(), connect: s.connect, again: time.Millisecond}, s
+	return dialerOf(zap.NewNop(), s.connect, time.Millisecond), s
 }
 
 func TestDialWaitsForAnAPIServerThatWasThere(t *testing.T) {
@@ -57,6 +58,35 @@ func TestDialWaitsForAnAPIServerThatWasThere(t *testing.T) {
 	if n := d.waiting.Load(); n != 0 {
 		t.Errorf("%d connections wait", n)
 	}
+}
+
+// Connections that wait don't all knock at the door, and all go through it.
+func TestOneOfTheDialsThatWaitTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, s := newTestDialer()
+		d.again = dialAgain
+		d.reached.Store(true)
+		s.away.Store(true)
+		var waiting sync.WaitGroup
+		for range 50 {
+			waiting.Go(func() {
+				if _, err := d.dial(t.Context(), "tcp", "x"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n, most := s.dials.Load(), int64(50+2*time.Hour/dialAgain); n > most {
+			t.Errorf("%d tries in an hour, of %d at most", n, most)
+		}
+		s.away.Store(false)
+		back := time.Now()
+		waiting.Wait()
+		if d := time.Since(back); d > 2*dialAgain {
+			t.Errorf("they wait for another %v", d)
+		}
+	})
 }
 
 func TestDialFailsAtOnceWhenTheAPIServerWasNeverThere(t *testing.T) {
