@@ -18,10 +18,11 @@ type Gate struct {
 	active atomic.Int64 // n_active of Eq. (8)
 	_      [56]byte
 	held   atomic.Int64
-	bytes  atomic.Int64 // of held requests
-	shedAt atomic.Int64 // when a request was last shed
-	closed atomic.Int64 // when the gate closed; open, or measured
-	_      [32]byte
+	bytes  atomic.Int64           // of held requests
+	shedAt atomic.Int64           // when a request was last shed
+	closed atomic.Int64           // when the gate closed; open, or measured
+	shares atomic.Pointer[shares] // nil until a request of a client is held
+	_      [24]byte
 
 	// Read by requests that find U at theta or above, written once per tick.
 	limit atomic.Int64 // places that may be in use
@@ -113,8 +114,7 @@ type Loop struct {
 	// Written by the loop, read by whoever steps.
 	departures atomic.Uint64
 	residence  atomic.Uint64 // of the departures, nanoseconds
-	shares     *shares       // nil until the loop first holds a request
-	_          [96]byte      // keeps a neighbour's line apart
+	_          [104]byte     // keeps a neighbour's line apart
 }
 
 // Enter takes a place for a request, or returns false: then the request is to be

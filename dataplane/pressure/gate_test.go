@@ -305,7 +305,7 @@ func TestNoAllocations(t *testing.T) {
 	g := newGate(t, Limits{Size: 20})
 	l, now := g.Loop(0), epoch
 	client := netip.MustParseAddr("192.0.2.1")
-	l.Hold(now, client, 1) // the loop's first one allocates
+	l.Hold(now, client, 1) // the gate's first one allocates
 	if n := testing.AllocsPerRun(1000, func() {
 		now = now.Add(time.Millisecond)
 		n := 0
@@ -341,5 +341,33 @@ func BenchmarkEnterLeave(b *testing.B) {
 				l.Enter(now)
 			}
 		})
+	}
+}
+
+// A client has the same share whether its requests come on one loop, as the
+// streams of an HTTP/2 connection do, or on all of them.
+func TestFairShareOverLoops(t *testing.T) {
+	const loops = 8
+	client := netip.MustParseAddr("192.0.2.1")
+	for _, on := range []int{1, loops} {
+		g, err := New(Options{Start: epoch, Loops: loops, Limits: Limits{Size: 1, Held: 100}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := 0
+		for i := range 1000 {
+			if g.Loop(i%on).Hold(epoch, client, 1) == Held {
+				held++
+			}
+		}
+		if held < 60 || held > 70 {
+			t.Errorf("on %d of %d loops one client holds %d of 100, want two thirds", on, loops, held)
+		}
+		for i := range held {
+			g.Loop((i+1)%loops).Release(client, 1) // any loop: the count is the gate's
+		}
+		if s := g.Stats(epoch); s.Held != 0 || g.shares.Load().count(client) != 0 {
+			t.Errorf("%d held, %d of the client, after all were released", s.Held, g.shares.Load().count(client))
+		}
 	}
 }

@@ -3,6 +3,7 @@ package pressure
 import (
 	"hash/maphash"
 	"net/netip"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,16 +37,16 @@ func (l *Loop) Hold(now time.Time, client netip.Addr, bytes int) Verdict {
 	case n > int64(s.Held) || total > s.HeldBytes:
 		verdict = ShedFull
 	case client.IsValid():
-		if l.shares == nil {
-			l.shares = newShares()
+		shares := g.shares.Load()
+		if shares == nil {
+			g.shares.CompareAndSwap(nil, newShares())
+			shares = g.shares.Load()
 		}
-		// Connections of a client are dealt out over the loops: its part here
-		// stands for all.
-		own := int64(l.shares.count(client)) * int64(len(g.loops))
-		if own > 0 && own >= fair*(int64(s.Held)-n+1) {
+		// Over all loops: the streams of one HTTP/2 connection are on one of them.
+		if own := shares.count(client); own > 0 && own >= fair*(int64(s.Held)-n+1) {
 			verdict = ShedByShare
 		} else {
-			l.shares.add(client, 1)
+			shares.add(client, 1)
 		}
 	}
 	if verdict != Held {
@@ -72,10 +73,11 @@ func (l *Loop) More(bytes int) bool {
 
 // Release ends the holding of a request: it was admitted, or it is gone.
 func (l *Loop) Release(client netip.Addr, bytes int) {
-	l.gate.held.Add(-1)
-	l.gate.bytes.Add(int64(-bytes))
-	if client.IsValid() && l.shares != nil {
-		l.shares.add(client, -1)
+	g := l.gate
+	g.held.Add(-1)
+	g.bytes.Add(int64(-bytes))
+	if shares := g.shares.Load(); client.IsValid() && shares != nil {
+		shares.add(client, -1)
 	}
 }
 
@@ -88,7 +90,7 @@ func (l *Loop) Shed(now time.Time) { l.gate.shedAt.Store(l.gate.since(now)) }
 // are can't be foreseen, the hash is seeded.
 type shares struct {
 	seed maphash.Seed
-	rows [2][shareCells]uint32
+	rows [2][shareCells]atomic.Int32
 }
 
 const shareCells = 128
@@ -108,13 +110,13 @@ func (s *shares) cells(client netip.Addr) (uint64, uint64) {
 	return h % shareCells, h >> 32 % shareCells
 }
 
-func (s *shares) count(client netip.Addr) uint32 {
+func (s *shares) count(client netip.Addr) int64 {
 	a, b := s.cells(client)
-	return min(s.rows[0][a], s.rows[1][b])
+	return int64(min(s.rows[0][a].Load(), s.rows[1][b].Load()))
 }
 
 func (s *shares) add(client netip.Addr, n int32) {
 	a, b := s.cells(client)
-	s.rows[0][a] += uint32(n)
-	s.rows[1][b] += uint32(n)
+	s.rows[0][a].Add(n)
+	s.rows[1][b].Add(n)
 }
