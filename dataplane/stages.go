@@ -154,7 +154,8 @@ func (w *worker) accepted(at time.Time) {
 func (w *worker) publish(now time.Time, d time.Duration) {
 	p := &w.pipeline
 	busy := w.loop.Stats().BusyNanos
-	if !p.since.IsZero() && d > 0 {
+	// A window that a silence has stretched says nothing of the present.
+	if !p.since.IsZero() && d > 0 && d <= stageAge {
 		p.windows[p.next].Store(&window{stages: p.stages, from: p.since, to: now})
 		p.next = (p.next + 1) % stageWindows
 		// A request more or less, and the work of those that are under way, must

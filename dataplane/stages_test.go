@@ -99,3 +99,33 @@ func BenchmarkStages(b *testing.B) {
 	})
 	<-done
 }
+
+// After a silence the figures are those of what came then: a window that has the
+// silence in it would make a busy stage look idle for as long as it is shown.
+func TestStagesAfterASilence(t *testing.T) {
+	s := newServer(t, nil)
+	w := s.workers[0]
+	done := make(chan struct{})
+	w.loop.Post(func() {
+		defer close(done)
+		now := time.Now()
+		p := &w.pipeline
+		w.publish(now.Add(-time.Hour-time.Second), stageWindow)
+		for _, window := range []struct{ from, to time.Time }{
+			{now.Add(-time.Hour), now.Add(-time.Second)},
+			{now.Add(-time.Second), now},
+		} {
+			p.since = window.from
+			for i := range 100 {
+				p.stages[stageMatch].Arrive(window.to.Add(time.Duration(i-100) * 5 * time.Millisecond))
+				p.stages[stageMatch].Depart(0, time.Millisecond)
+				p.n++
+			}
+			w.publish(window.to, window.to.Sub(window.from))
+		}
+	})
+	<-done
+	if st := s.Stages()[stageMatch]; st.Lambda < 50 || st.Rho < 0.01 {
+		t.Errorf("100 requests in the last second: %+v", st)
+	}
+}
