@@ -231,6 +231,16 @@ func TestWarmConnections(t *testing.T) {
 	if !loop.dialed[3].aborted {
 		t.Error("a connection that does not come about is kept")
 	}
+	// One that is about to go gets none.
+	leaving := spec(ir.Pool{Warm: 2}, ir.BalanceRoundRobin, one, two, three)
+	leaving.SlowStart = time.Minute
+	leaving.Endpoints[2].Draining = true
+	h.Update([]*ir.Cluster{leaving})
+	loop.run()
+	if len(loop.dialed) != 4 || h.cluster.special.Load() != 0 {
+		t.Errorf("%d connections were opened, want 4; %d special endpoints", len(loop.dialed), h.cluster.special.Load())
+	}
+	h.update(func(c *ir.Cluster) { c.Pool.Warm = 2 }, one, two)
 	// One that comes too late is not kept.
 	h.update(func(c *ir.Cluster) { c.Pool.Warm = 1 }, one, three)
 	loop.run()

@@ -185,14 +185,16 @@ func (m *Manager) replace(c *Cluster, want *ir.Cluster) {
 			return
 		}
 		seen[addr] = true
-		e := byAddr[addr]
-		if e == nil {
+		e, known := byAddr[addr]
+		if !known {
 			e = &Endpoint{cluster: c, addr: addr, text: addr.String(), idle: make([]idleList, len(m.opts.Loops))}
-			joined = append(joined, e)
 		}
 		if spec.Draining {
 			draining = append(draining, e)
 			return
+		}
+		if !known {
+			joined = append(joined, e)
 		}
 		w := uint64(max(spec.Weight, 1))
 		if first == 0 {
