@@ -100,7 +100,7 @@ func (o *Options) validate() error {
 	if o.MemoryUsed == nil {
 		o.MemoryUsed = liveMemory
 	}
-	if err := errors.Join(o.Adaptive.Validate(), o.Pressure.Validate()); err != nil {
+	if err := errors.Join(o.Pool.Validate(), o.Adaptive.Validate(), o.Pressure.Validate()); err != nil {
 		return fmt.Errorf("dataplane: %w", err)
 	}
 	for _, d := range []struct {

@@ -10,7 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/headgate/headgate/dataplane/ir"
+	"github.com/headgate/headgate/dataplane/metrics"
+	"github.com/headgate/headgate/dataplane/reactor"
 )
 
 func TestProxiesRequestsAndAnswers(t *testing.T) {
@@ -140,5 +144,24 @@ func TestARefusedSnapshotChangesNothing(t *testing.T) {
 	defer resp.Body.Close()
 	if body, _ := io.ReadAll(resp.Body); string(body) != "first" {
 		t.Fatalf("got %d %q", resp.StatusCode, body)
+	}
+}
+
+// What flags can say of a pool is refused before a cluster is made of it.
+func TestBadPoolIsRefused(t *testing.T) {
+	for name, pool := range map[string]ir.Pool{
+		"size": {Size: -1}, "huge": {Size: 1<<31 - 1}, "connect timeout": {ConnectTimeout: -time.Second}, "idle timeout": {IdleTimeout: -1},
+	} {
+		m, err := metrics.New(metrics.Options{Loops: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := New(Options{Reactor: reactor.Options{Workers: 1}, Metrics: m, Logger: zap.NewNop(), Now: time.Now, Pool: pool})
+		if err == nil {
+			t.Errorf("%s: accepted", name)
+			_ = s.Shutdown(t.Context())
+		} else if !strings.Contains(err.Error(), "pool") {
+			t.Errorf("%s: the error is %q", name, err)
+		}
 	}
 }

@@ -327,21 +327,23 @@ func (c *Cluster) validate() error {
 			return fmt.Errorf("endpoint %d %q: %w", i, e.Address, err)
 		}
 	}
-	p := c.Pool
+	if c.SlowStart < 0 {
+		return errors.New("the slow start is negative")
+	}
+	return errors.Join(c.Pool.Validate(), c.Adaptive.Validate(), c.Pressure.Validate())
+}
+
+// Validate tells what is out of range.
+func (p Pool) Validate() error {
 	switch {
 	case p.Size < 0 || p.Size > maxWeight:
 		return fmt.Errorf("the pool's size %d must be between 1 and %d", p.Size, maxWeight)
 	case p.Warm < 0 || p.Warm > maxWarm:
 		return fmt.Errorf("%d warm connections: must be 0 to %d", p.Warm, maxWarm)
-	case c.SlowStart < 0:
-		return errors.New("the slow start is negative")
 	case p.ConnectTimeout < 0 || p.IdleTimeout < 0 || p.MaxAge < 0:
 		return errors.New("a timeout of the pool is negative")
 	}
-	if err := c.Adaptive.Validate(); err != nil {
-		return err
-	}
-	return c.Pressure.Validate()
+	return nil
 }
 
 func (e Endpoint) validate() error {
