@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"github.com/headgate/headgate/dataplane/admin"
 	"github.com/headgate/headgate/dataplane/handover"
@@ -28,8 +29,9 @@ type adminServer struct {
 	done chan struct{} // ends await; nil when nothing is awaited
 
 	mu   sync.Mutex
-	port *os.File     // the TCP socket; nil without one
-	ln   net.Listener // while this process accepts from port
+	port *os.File       // the TCP socket; nil without one
+	at   netip.AddrPort // where it listens
+	ln   net.Listener   // while this process accepts from port
 }
 
 // listen opens the sockets, where they are named. One that was handed over is
@@ -49,14 +51,14 @@ func (a *adminServer) listen(addr, path string, h *handover.Handover) error {
 	if h == nil {
 		return a.bind(addr)
 	}
-	if a.port = inheritedAdmin(addr, h.Inherited); a.port != nil {
+	if a.inherit(addr, h.Inherited) {
 		return nil
 	}
 	err := a.bind(addr)
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
-	if a.port = inheritedAdmin(addr, h.Ask); a.port != nil {
+	if a.inherit(addr, h.Ask) {
 		return nil
 	}
 	// The process before this one does not hand it over. Not to start would keep
@@ -79,13 +81,18 @@ func (a *adminServer) bind(addr string) error {
 	if !ok {
 		return fmt.Errorf("--admin-address %s is not a TCP address", addr)
 	}
-	port, err := tcp.File()
+	at, err := netip.ParseAddrPort(ln.Addr().String())
+	var port *os.File
+	if err == nil {
+		port, err = duplicate(tcp)
+	}
 	if err != nil {
+		ln.Close()
 		return fmt.Errorf("--admin-address: %w", err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.port, a.ln = port, ln
+	a.port, a.at, a.ln = port, at, ln
 	go a.serve(ln)
 	a.log.Info("admin listening", zap.Stringer("address", ln.Addr()))
 	return nil
@@ -104,11 +111,11 @@ func (a *adminServer) await(addr string, done <-chan struct{}) {
 	}
 }
 
-// inheritedAdmin returns the socket of an address that was handed over, or nil.
-func inheritedAdmin(addr string, from func(string, netip.AddrPort) []int) *os.File {
+// inherit takes the socket of an address that was handed over; false without one.
+func (a *adminServer) inherit(addr string, from func(string, netip.AddrPort) []int) bool {
 	resolved, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
-		return nil // net.Listen will say it
+		return false // net.Listen will say it
 	}
 	at := []netip.AddrPort{resolved.AddrPort()}
 	if resolved.IP == nil {
@@ -118,15 +125,17 @@ func inheritedAdmin(addr string, from func(string, netip.AddrPort) []int) *os.Fi
 		}
 	}
 	for _, k := range at {
-		fds := from(handover.Admin, netip.AddrPortFrom(k.Addr().Unmap(), k.Port()))
+		k = netip.AddrPortFrom(k.Addr().Unmap(), k.Port())
+		fds := from(handover.Admin, k)
 		for _, fd := range fds[min(1, len(fds)):] {
 			_ = syscall.Close(fd) // a duplicate
 		}
 		if len(fds) > 0 {
-			return os.NewFile(uintptr(fds[0]), "admin "+addr)
+			a.port, a.at = os.NewFile(uintptr(fds[0]), "admin "+addr), k
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
 func (a *adminServer) serve(ln net.Listener) {
@@ -172,21 +181,24 @@ func (a *adminServer) socket() (handover.Socket, bool, error) {
 	if a.port == nil {
 		return handover.Socket{}, false, nil
 	}
-	ln, err := net.FileListener(a.port)
+	f, err := duplicate(a.port)
+	return handover.Socket{Role: handover.Admin, Addr: a.at, File: f}, err == nil, err
+}
+
+// duplicate returns a duplicate of a socket, and leaves its mode alone. Fd of a
+// file from net.TCPListener.File makes it blocking, for every process that has
+// it, and an Accept which waits in the kernel can't be ended.
+func duplicate(socket syscall.Conn) (*os.File, error) {
+	raw, err := socket.SyscallConn()
 	if err != nil {
-		return handover.Socket{}, false, err
+		return nil, err
 	}
-	defer ln.Close()
-	tcp, ok := ln.(*net.TCPListener)
-	if !ok {
-		return handover.Socket{}, false, fmt.Errorf("the admin server listens on %v", ln.Addr())
+	var fd int
+	cerr := raw.Control(func(n uintptr) { fd, err = unix.FcntlInt(n, unix.F_DUPFD_CLOEXEC, 0) })
+	if err = errors.Join(cerr, err); err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
 	}
-	f, err := tcp.File()
-	if err != nil {
-		return handover.Socket{}, false, err
-	}
-	at, err := netip.ParseAddrPort(ln.Addr().String())
-	return handover.Socket{Role: handover.Admin, Addr: at, File: f}, true, err
+	return os.NewFile(uintptr(fd), "admin"), nil
 }
 
 // close ends the server and waits for its answers.

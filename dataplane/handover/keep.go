@@ -177,8 +177,12 @@ func (h *Handover) give(s *session, wanted []name) (int, error) {
 				return sent, err
 			}
 		}
+		fd, err := descriptor(k.File)
+		if err != nil {
+			return sent, err
+		}
 		m.Sockets = append(m.Sockets, n)
-		fds = append(fds, int(k.File.Fd()))
+		fds = append(fds, fd)
 	}
 	return sent, flush(false)
 }

@@ -68,6 +68,19 @@ func verify(fd int, n name) error {
 	return nil
 }
 
+// descriptor returns a file's descriptor, which is good until the file is closed.
+// File.Fd would make it blocking if it came from a net.Listener, and that is a
+// property of the socket: whoever accepts from it would wait in the kernel.
+func descriptor(f *os.File) (int, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	fd := -1
+	err = raw.Control(func(n uintptr) { fd = int(n) })
+	return fd, err
+}
+
 func closeAll(fds []int) {
 	for _, fd := range fds {
 		_ = unix.Close(fd) // a duplicate
