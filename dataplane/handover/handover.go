@@ -63,7 +63,7 @@ type Handover struct {
 	retired     bool          // the successor has handed over itself
 	leaving     bool
 	paused      bool
-	paths       []*PathListener // of which the last one is, or was, at the path
+	path        *PathListener // nil before Serving and after Leave
 	stats       Stats
 	quiet       time.Time // when a refusal was logged last
 	unlogged    int       // refusals since then
@@ -142,20 +142,26 @@ func (h *Handover) Leave(ctx context.Context) {
 	for s := range h.sessions {
 		after = append(after, s)
 	}
-	paths := h.paths
-	h.paths = nil
+	path := h.path
+	h.path = nil
 	h.mu.Unlock()
 	h.gating.Unlock()
-	for _, p := range paths {
-		if err := p.Close(); err != nil {
-			h.log.Warn("closing the hand-over socket", zap.Error(err))
-		}
-	}
+	h.leavePath(path)
 	if before != nil {
 		before.bye(reason)
 	}
 	for _, s := range after {
 		s.bye(byeStopping)
+	}
+}
+
+// leavePath closes a listener, which may be nil.
+func (h *Handover) leavePath(l *PathListener) {
+	if l == nil {
+		return
+	}
+	if err := l.Close(); err != nil {
+		h.log.Warn("closing the hand-over socket", zap.Error(err))
 	}
 }
 

@@ -323,7 +323,8 @@ func TestNewProcessIsLost(t *testing.T) {
 	if got := old.gate.saying(); len(got) > 0 {
 		t.Errorf("the old process was told %v", got)
 	}
-	for round := range 2 {
+	before := 0
+	for round := range 4 {
 		p := open(t, dir, nil)
 		p.Take(t.Context())
 		if err := p.Serving(t.Context()); err != nil {
@@ -335,8 +336,14 @@ func TestNewProcessIsLost(t *testing.T) {
 		if s := old.Stats(); !s.Accepting || s.Resumed != uint64(round+1) {
 			t.Errorf("figures: %+v", s)
 		}
+		p.Close()
+		if round == 0 {
+			before = descriptors(t)
+		} else if n := descriptors(t); n > before {
+			t.Errorf("round %d: %d descriptors are open, %d were", round, n, before)
+		}
 	}
-	if got := old.gate.saying(); !slices.Equal(got, []string{"pause", "resume", "pause", "resume"}) {
+	if got := old.gate.saying(); !slices.Equal(got, slices.Repeat([]string{"pause", "resume"}, 4)) {
 		t.Errorf("the old process was told %v", got)
 	}
 }
@@ -577,6 +584,37 @@ func TestPathListener(t *testing.T) {
 		t.Error("a path that is too long was taken")
 	}
 	if left, err := filepath.Glob(path + ".*"); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// A listener that ends while another one takes the path does not take it along.
+func TestPathIsTakenAtTheEnd(t *testing.T) {
+	dir := directory(t)
+	path := filepath.Join(dir, "s")
+	last, err := Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		ended := make(chan error, 1)
+		go func() { ended <- last.Close() }()
+		next, err := Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if !next.Ours() {
+			t.Fatal("the path is gone, or another one's")
+		}
+		last = next
+	}
+	if err := last.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

@@ -34,9 +34,11 @@ func (h *Handover) publish() error {
 		h.mu.Unlock()
 		return ln.Close()
 	}
-	h.paths = append(h.paths, ln)
+	last := h.path // which a successor that is gone has taken the path from
+	h.path = ln
 	h.mu.Unlock()
 	h.done.Go(func() { h.accept(ln) })
+	h.leavePath(last)
 	return nil
 }
 
@@ -44,7 +46,7 @@ func (h *Handover) publish() error {
 func (h *Handover) own() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.paths) > 0 && h.paths[len(h.paths)-1].Ours()
+	return h.path != nil && h.path.Ours()
 }
 
 // accept answers new processes until ln is closed.

@@ -19,6 +19,7 @@ const maxPath = 107 - 9
 type PathListener struct {
 	*net.UnixListener
 	path  string
+	aside string // a name beside it that nobody else uses
 	inode fs.FileInfo
 }
 
@@ -42,7 +43,7 @@ func Listen(network, path string) (*PathListener, error) {
 		return nil, err
 	}
 	ln.SetUnlinkOnClose(false)
-	l := &PathListener{UnixListener: ln, path: path}
+	l := &PathListener{UnixListener: ln, path: path, aside: temporary}
 	if err = os.Chmod(temporary, 0o600); err == nil {
 		if l.inode, err = os.Lstat(temporary); err == nil {
 			err = os.Rename(temporary, path)
@@ -63,9 +64,29 @@ func (l *PathListener) Ours() bool {
 
 // Close stops listening and removes the path if it is still this listener's.
 func (l *PathListener) Close() error {
-	var err error
-	if l.Ours() {
-		err = os.Remove(l.path)
+	return errors.Join(l.remove(), l.UnixListener.Close())
+}
+
+// remove removes the path. Another listener may take it at any moment, and no
+// call removes a name only if it leads to a certain file: so what is there is
+// moved aside first, and put back if it is another one's.
+func (l *PathListener) remove() error {
+	if !l.Ours() {
+		return nil
 	}
-	return errors.Join(err, l.UnixListener.Close())
+	err := os.Rename(l.path, l.aside)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fi, err := os.Lstat(l.aside)
+	if err == nil && !os.SameFile(fi, l.inode) {
+		// Unless a third one has the path by now.
+		if err = os.Link(l.aside, l.path); errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+	}
+	return errors.Join(err, os.Remove(l.aside))
 }
