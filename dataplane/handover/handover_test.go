@@ -276,7 +276,7 @@ func TestNoPredecessor(t *testing.T) {
 // The socket of a listener that came after the hand-over is asked for.
 func TestAsk(t *testing.T) {
 	dir := directory(t)
-	old, _ := serving(t, dir, 2)
+	old, addrs := serving(t, dir, 2)
 	p := open(t, dir, nil)
 	p.Take(t.Context())
 	late := old.gate.listen(t)
@@ -288,6 +288,13 @@ func TestAsk(t *testing.T) {
 	closeAll(fds)
 	if fds := p.Ask(Traffic, netip.MustParseAddrPort("127.0.0.1:1")); len(fds) > 0 {
 		t.Error("got a socket that nobody has")
+	}
+	for _, a := range addrs {
+		fds := p.Inherited(Traffic, a)
+		if len(fds) != 1 {
+			t.Errorf("%d descriptors for %v after another address was asked for", len(fds), a)
+		}
+		closeAll(fds)
 	}
 	if err := p.Serving(t.Context()); err != nil {
 		t.Fatal(err)
@@ -302,7 +309,7 @@ func TestAsk(t *testing.T) {
 	dir = directory(t)
 	second := open(t, dir, nil)
 	second.Take(t.Context())
-	_, addrs := serving(t, dir, 2)
+	_, addrs = serving(t, dir, 2)
 	fds = second.Ask(Traffic, addrs[1])
 	if len(fds) != 1 {
 		t.Fatalf("from one that came later: got %v", fds)

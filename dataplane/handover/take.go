@@ -30,6 +30,7 @@ type predecessor struct {
 	paused  chan struct{} // closed when it has stopped accepting
 	gone    chan struct{} // closed when the connection has ended
 	reason  string        // of its bye; read after gone
+	wanted  name          // what Ask waits for; under Handover.mu
 	once    sync.Once
 }
 
@@ -163,7 +164,8 @@ func parting(m *message) error {
 	return fmt.Errorf("it refuses: %s", m.Reason)
 }
 
-// store keeps the descriptors that are what was said, and closes the others.
+// store keeps the descriptors that are what was said and that keep wants, and
+// closes the others. mu is held when it calls keep.
 func (h *Handover) store(m *message, fds []int, keep func(name) bool) (kept int, err error) {
 	if len(fds) != len(m.Sockets) {
 		closeAll(fds)
@@ -196,8 +198,8 @@ func (h *Handover) listen(p *predecessor) {
 		}
 		switch m.Type {
 		case typeSockets:
-			// Somebody asks for just these, or has stopped waiting: Ask drops them.
-			if _, err := h.store(m, fds, func(name) bool { return true }); err != nil {
+			// Ask waits for these, or has stopped waiting: then they are closed.
+			if _, err := h.store(m, fds, func(k name) bool { return k == p.wanted }); err != nil {
 				h.log.Warn("an answer that makes no sense", zap.Error(err))
 				return
 			}
@@ -282,7 +284,9 @@ func (h *Handover) Ask(role string, addr netip.AddrPort) []int {
 	case <-p.answers: // of a question that was given up
 	default:
 	}
+	h.want(p, n)
 	if p.send(&message{Type: typeWant, Sockets: []name{n}}) != nil {
+		h.want(p, name{})
 		return nil
 	}
 	select {
@@ -291,9 +295,15 @@ func (h *Handover) Ask(role string, addr netip.AddrPort) []int {
 	case <-time.After(patience):
 		h.log.Warn("the process before this one does not answer", zap.Stringer("socket", n))
 	}
-	fds := h.Inherited(role, addr)
-	h.drop() // what nobody asked for
-	return fds
+	h.want(p, name{})
+	return h.Inherited(role, addr)
+}
+
+// want sets the address for which sockets of an answer are kept.
+func (h *Handover) want(p *predecessor, n name) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p.wanted = n
 }
 
 // Beside tells whether a port that is taken may be ours: another process uses
