@@ -72,7 +72,11 @@ func (r *Reactor) listen(addr netip.AddrPort, beside bool, handler func(*Loop, *
 			return nil, fmt.Errorf("listen on %v: %w", addr, err)
 		}
 	}
-	return r.serveListener(addr, loops, fds, false, handler)
+	ln, err := r.serveListener(addr, loops, fds, false, handler)
+	if err != nil {
+		closeAll(fds)
+	}
+	return ln, err
 }
 
 // Adopt accepts from inherited listening TCP descriptors of one address, which
@@ -186,7 +190,8 @@ func inheritable(fd int) error {
 	)
 }
 
-// serveListener starts to accept from fds, the i-th on loops[i].
+// serveListener starts to accept from fds, the i-th on loops[i]. After an error
+// they are the caller's.
 func (r *Reactor) serveListener(addr netip.AddrPort, loops []*Loop, fds []int, shared bool, handler func(*Loop, *Conn) Handler) (*Listener, error) {
 	ln := &Listener{reactor: r, addr: addr, handler: handler}
 	for i, fd := range fds {
@@ -195,7 +200,6 @@ func (r *Reactor) serveListener(addr netip.AddrPort, loops []*Loop, fds []int, s
 		ln.sockets = append(ln.sockets, s)
 	}
 	if !r.add(ln) {
-		closeAll(fds)
 		return nil, ErrClosed
 	}
 	for _, s := range ln.sockets {

@@ -435,6 +435,21 @@ func TestAdoptRefuses(t *testing.T) {
 	if _, err := unix.FcntlInt(uintptr(plain), unix.F_GETFD, 0); err != nil {
 		t.Errorf("a refused descriptor was closed: %v", err)
 	}
+	f, err := file(listenOn(t, r, echo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	ended := start(t, Options{})
+	if err := ended.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ended.Adopt([]int{int(f.Fd())}, echo); !errors.Is(err, ErrClosed) {
+		t.Errorf("a closed reactor: %v", err)
+	}
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_GETFD, 0); err != nil {
+		t.Errorf("a closed reactor closed the descriptor: %v", err)
+	}
 }
 
 func TestFileOfClosedListener(t *testing.T) {
