@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -214,11 +215,17 @@ func (p *process) stop() error {
 	p.draining.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), p.drain)
 	defer cancel()
+	var scrapes sync.WaitGroup
 	if p.scrape != nil {
-		// At once: the next process wants the address.
-		if err := p.scrape.close(ctx); err != nil {
-			p.log.Warn("closing the metrics server", zap.Error(err))
-		}
+		// At once: the next process wants the address. Clients of the metrics that
+		// are slow do not put the drain off.
+		scrapes.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			if err := p.scrape.close(ctx); err != nil {
+				p.log.Warn("closing the metrics server", zap.Error(err))
+			}
+		})
 	}
 	p.log.Info("draining", zap.Int64("connections", p.server.Connections()), zap.Duration("period", p.drain))
 	p.server.Drain(p.leave(ctx))
@@ -241,6 +248,7 @@ func (p *process) stop() error {
 	if p.handover != nil {
 		p.handover.Close()
 	}
+	scrapes.Wait()
 	p.log.Info("stopped")
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net"
@@ -10,8 +11,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/headgate/headgate/dataplane"
 )
 
 // The next process has the metrics' address as soon as the last one gave it back.
@@ -80,5 +84,60 @@ func TestMetricsAddressNeverFree(t *testing.T) {
 func TestMetricsAddressWrong(t *testing.T) {
 	if _, err := startMetrics("nonsense", prometheus.NewRegistry(), zap.NewNop()); err == nil || !strings.Contains(err.Error(), "--metrics-address") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A client of the metrics that never finishes its request, from a network that
+// must not reach the rest, does not put the drain off. The old name of the flag
+// for its length is understood.
+func TestDrainDoesNotWaitForMetrics(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	free.Close()
+	var f dataPlaneFlags
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	fs.SetOutput(io.Discard) // the note that the name is old
+	f.add(fs)
+	args := []string{"--metrics-address", address, "--admin-address=", "--access-log=off", "--workers=1", "--drain-timeout=1h"}
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	if f.drain != time.Hour {
+		t.Errorf("--drain-timeout is taken as %v", f.drain)
+	}
+	p, err := f.start(t.Context(), func() error { return nil }, func(*dataplane.Server, *zap.Logger) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const head = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
+	if _, err := io.WriteString(c, head+"\r\n"+head+"Content-Length: 1\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	time.Sleep(100 * time.Millisecond) // the second request is being read
+	stopped := make(chan error, 1)
+	go func() { stopped <- p.stop() }()
+	select {
+	case err := <-stopped:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the process does not stop")
 	}
 }
