@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"time"
 )
 
 // guard refuses what has no business here: methods that write; names that are
@@ -19,6 +20,11 @@ func guard(next http.Handler) http.Handler {
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
+		if r.ContentLength != 0 {
+			// No page takes a body, and net/http would wait for its end for ever.
+			h.Set("Connection", "close")
+			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(0, 1)) // long ago; an error is the connection's end
+		}
 		switch {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			h.Set("Allow", "GET, HEAD")

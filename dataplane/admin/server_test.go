@@ -319,6 +319,8 @@ func TestSilentClients(t *testing.T) {
 	}{
 		"half a head": {"GET / HTTP/1.1\r\nHost: loc", readHeaderTimeout},
 		"keep-alive":  {"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", idleTimeout},
+		"half a body": {"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf", 0},
+		"no chunk":    {"GET /healthz HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
