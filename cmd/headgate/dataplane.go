@@ -215,6 +215,7 @@ func (p *process) stop() error {
 	p.draining.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), p.drain)
 	defer cancel()
+	p.log.Info("draining", zap.Int64("connections", p.server.Connections()), zap.Duration("period", p.drain))
 	var scrapes sync.WaitGroup
 	if p.scrape != nil {
 		// At once: the next process wants the address. Clients of the metrics that
@@ -227,7 +228,6 @@ func (p *process) stop() error {
 			}
 		})
 	}
-	p.log.Info("draining", zap.Int64("connections", p.server.Connections()), zap.Duration("period", p.drain))
 	p.server.Drain(p.leave(ctx))
 	err := p.server.Shutdown(ctx)
 	if err != nil {

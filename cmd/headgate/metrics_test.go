@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"net"
@@ -87,22 +86,15 @@ func TestMetricsAddressWrong(t *testing.T) {
 	}
 }
 
-// A client of the metrics that never finishes its request, from a network that
-// must not reach the rest, does not put the drain off. The old name of the flag
-// for its length is understood.
+// A scrape that takes its time, from a network that must not reach the rest,
+// does not put the drain off. The old name of the flag for the drain's length is
+// understood.
 func TestDrainDoesNotWaitForMetrics(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
 	var f dataPlaneFlags
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fs.SetOutput(io.Discard) // the note that the name is old
 	f.add(fs)
-	args := []string{"--metrics-address", address, "--admin-address=", "--access-log=off", "--workers=1", "--drain-timeout=1h"}
-	if err := fs.Parse(args); err != nil {
+	if err := fs.Parse([]string{"--admin-address=", "--access-log=off", "--workers=1", "--drain-timeout=1h"}); err != nil {
 		t.Fatal(err)
 	}
 	if f.drain != time.Hour {
@@ -112,32 +104,38 @@ func TestDrainDoesNotWaitForMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := net.Dial("tcp", address)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	const head = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
-	if _, err := io.WriteString(c, head+"\r\n"+head+"Content-Length: 1\r\n\r\n"); err != nil {
+	address := free.Addr().String()
+	free.Close()
+	core, logs := observer.New(zap.InfoLevel)
+	p.log = zap.New(core)
+	asked, release := make(chan struct{}), make(chan struct{})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "test_slow", Help: "Slow."}, func() float64 {
+		close(asked)
+		<-release
+		return 0
+	}))
+	if p.scrape, err = startMetrics(address, registry, p.log); err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	time.Sleep(100 * time.Millisecond) // the second request is being read
-	stopped := make(chan error, 1)
-	go func() { stopped <- p.stop() }()
-	select {
-	case err := <-stopped:
-		if err != nil {
-			t.Error(err)
+	defer close(release)
+	drained := make(chan bool, 1)
+	go func() {
+		resp, err := http.Get("http://" + address + "/metrics")
+		if err == nil {
+			resp.Body.Close()
 		}
-	case <-time.After(time.Minute):
-		t.Fatal("the process does not stop")
+		drained <- logs.FilterMessage("draining").Len() > 0
+	}()
+	<-asked
+	if err := p.stop(); err != nil {
+		t.Error(err)
+	}
+	if !<-drained {
+		t.Error("the drain began when the scrape was over")
 	}
 }
