@@ -125,9 +125,9 @@ var families = [...]Family{
 	localReplies:        {"headgate_local_replies_total", typeCounter, []string{"reason"}, "Responses that the gateway made itself."},
 
 	loopConnections:  {"headgate_loop_connections", typeGauge, []string{"loop"}, "Open connections of the loop, to clients and upstreams."},
-	loopBusy:         {"headgate_loop_busy_seconds_total", typeCounter, []string{"loop"}, "Time that the loop spent in callbacks; the rate is its utilisation, 0 to 1."},
-	loopEvents:       {"headgate_loop_events_total", typeCounter, []string{"loop"}, "Events that the loop dispatched."},
-	loopWakeups:      {"headgate_loop_wakeups_total", typeCounter, []string{"loop"}, "Times that the loop's poller returned."},
+	loopBusy:         {"headgate_loop_busy_seconds_total", typeCounter, []string{"loop"}, "CPU time of the loop's thread, with the kernel's share; the rate is its utilisation, 0 to 1."},
+	loopEvents:       {"headgate_loop_events_total", typeCounter, []string{"loop"}, "Events that the loop's poller reported."},
+	loopWakeups:      {"headgate_loop_wakeups_total", typeCounter, []string{"loop"}, "Of these events, those by which other threads woke the loop: connections from the acceptor, changes of the configuration. Requests on open connections need none."},
 	loopPanics:       {"headgate_loop_panics_total", typeCounter, []string{"loop"}, "Callbacks that panicked; each ended its connection."},
 	acceptErrors:     {"headgate_accept_errors_total", typeCounter, nil, "Accepts that failed for want of descriptors or memory; each is followed by a pause."},
 	acceptShed:       {"headgate_accept_shed_total", typeCounter, nil, "Connections that were closed at once because no descriptor was left."},

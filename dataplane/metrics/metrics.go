@@ -44,9 +44,9 @@ type Options struct {
 // ReactorStats are what the reactor counts on one loop.
 type ReactorStats struct {
 	Conns   int64         // open connections, to clients and upstreams
-	Busy    time.Duration // time spent in callbacks since the start
-	Events  uint64        // events dispatched
-	Wakeups uint64        // returns from the poller
+	Busy    time.Duration // CPU time of the loop's thread since the start
+	Events  uint64        // that the poller reported
+	Wakeups uint64        // of those, wake-ups by other threads
 	Panics  uint64        // callbacks that panicked
 }
 
