@@ -49,6 +49,9 @@ func (f failure) String() string {
 // pace is between two requests of a client.
 const pace = 5 * time.Millisecond
 
+// patience is how long a client waits for an answer.
+const patience = 10 * time.Second
+
 // newLoad starts clients that keep their connection, clients that open one for
 // each request, and WebSockets that say something every pace.
 func newLoad(to target, keepAlive, fresh, sockets int) *load {
@@ -133,7 +136,7 @@ func (l *load) fresh(ctx context.Context) {
 
 // exchange sends one request and reads the answer.
 func (l *load) exchange(conn net.Conn, in *bufio.Reader, last bool) (ended bool, err error) {
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return true, err
 	}
 	var request bytes.Buffer
@@ -172,9 +175,13 @@ func (l *load) socket(ctx context.Context) {
 		return
 	}
 	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil { // of the handshake, too
+		l.count(ctx, "WebSocket", err)
+		return
+	}
 	ws, err := websocket.NewClient(config, conn)
 	for n := 0; err == nil && ctx.Err() == nil; n++ {
-		if err = conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		if err = conn.SetDeadline(time.Now().Add(patience)); err != nil {
 			break
 		}
 		said, heard := fmt.Sprint("message ", n), ""
@@ -213,7 +220,7 @@ func (to target) get(ctx context.Context) (status int, err error) {
 		return 0, err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return 0, err
 	}
 	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", to.path, to.host); err != nil {
