@@ -12,16 +12,25 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/headgate/headgate/dataplane/ir"
 )
 
 // TestH2Chaos has clients that do what they like, at backends that do too. The
 // server must survive, and at the end hold nothing: no connection, no place in
 // the pool.
 func TestH2Chaos(t *testing.T) {
-	s, addr := h2Server(t, func(o *Options) {
-		o.Timeouts.Body, o.Timeouts.Write, o.Timeouts.Header = 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
-		o.Timeouts.Linger = 100 * time.Millisecond
-	}, func(w http.ResponseWriter, r *http.Request) {
+	for name, pool := range map[string]ir.Pool{
+		"large-pool": {},
+		// Where one stream's end is another one's beginning, on the same stack.
+		"small-pool": {Size: 3, ResponseTimeout: 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) { testH2Chaos(t, pool) })
+	}
+}
+
+func testH2Chaos(t *testing.T, pool ir.Pool) {
+	be := backendServer(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/large":
 			_, _ = w.Write(make([]byte, 300_000))
@@ -42,6 +51,13 @@ func TestH2Chaos(t *testing.T) {
 			_, _ = io.Copy(w, r.Body)
 		}
 	})
+	s := newServer(t, func(o *Options) {
+		o.Timeouts.Body, o.Timeouts.Write, o.Timeouts.Header = 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
+		o.Timeouts.Linger = 100 * time.Millisecond
+	})
+	cl := clusterOf("default/be:80", be.URL)
+	cl.Pool = pool
+	addr := apply(t, s, secure(t, oneRoute(cl, nil)))
 	var wg sync.WaitGroup
 	for i := range 40 {
 		wg.Go(func() { chaos(t, addr, rand.New(rand.NewPCG(1, uint64(i)))) })
@@ -49,12 +65,12 @@ func TestH2Chaos(t *testing.T) {
 	wg.Wait()
 	end := time.Now().Add(20 * time.Second)
 	for {
-		active := clusterStats(s)["default/be:80"].Active
-		if s.Connections() == 0 && active == 0 {
+		cl := clusterStats(s)["default/be:80"]
+		if s.Connections() == 0 && cl.Active == 0 && cl.Held == 0 {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%d connections and %d requests are left", s.Connections(), active)
+			t.Fatalf("%d connections and %d requests are left, %d held", s.Connections(), cl.Active, cl.Held)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
