@@ -28,8 +28,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || duration(self.min) <= duration(self.max)",message="min must not be above max"
 // +kubebuilder:validation:XValidation:rule="!has(self.initial) || !has(self.max) || duration(self.initial) <= duration(self.max)",message="initial must not be above max"
 type AdaptiveTimeout struct {
-	// Mode is Enforce (the default), Observe (computed and shown, nothing is cut) or
-	// Off. Enforce does not turn on what --adaptive-timeout turns off.
+	// Mode is Enforce, Observe (computed and shown, nothing is cut) or Off. Default:
+	// --adaptive-timeout, Enforce.
 	// +optional
 	Mode *Mode `json:"mode,omitempty"`
 

@@ -89,7 +89,7 @@ func (f *dataPlaneFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.pressure.Held, "pool-waiting", 0, "requests that are held for want of a place in a cluster's pool; 0 means as many as the pool's size, but at least 100")
 	fs.Int64Var(&f.pressure.HeldBytes, "held-bytes", 16<<20, "memory that the held requests of a cluster may take, in bytes")
 	fs.DurationVar(&f.pressure.HoldTime, "pool-wait-timeout", 5*time.Second, "how long a request is held for want of a place in a pool before it is answered 503")
-	fs.StringVar(&f.adaptive, "adaptive-timeout", "enforce", "deadline by what a cluster usually takes to answer: enforce, observe or off")
+	fs.StringVar(&f.adaptive, "adaptive-timeout", "enforce", "deadline by what a cluster usually takes to answer, where no BackendPolicy says another mode: enforce, observe or off")
 	fs.DurationVar(&f.adaptiveTimeout.Min, "adaptive-min", 5*time.Second, "the least adaptive deadline")
 	fs.DurationVar(&f.adaptiveTimeout.Max, "adaptive-max", 0, "the greatest adaptive deadline; 0 means the response timeout")
 	fs.DurationVar(&f.pool.IdleTimeout, "upstream-idle-timeout", 60*time.Second, "how long an unused upstream connection is kept")

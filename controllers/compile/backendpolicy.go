@@ -166,8 +166,9 @@ func applyAdaptive(a *v1alpha1.AdaptiveTimeout, c *ir.Cluster) {
 	c.Adaptive = ir.AdaptiveTimeout{
 		Alpha: share(value(a.AlphaPercent)), Beta: share(value(a.BetaPercent)),
 		Initial: a.Initial.Value(), Min: a.Min.Value(), Max: a.Max.Value(),
+		// What is left out is as the flags say: the zero value.
 		Mode: map[v1alpha1.Mode]ir.AdaptiveMode{
-			"": ir.AdaptiveEnforce, v1alpha1.ModeEnforce: ir.AdaptiveEnforce, v1alpha1.ModeObserve: ir.AdaptiveObserve, v1alpha1.ModeOff: ir.AdaptiveOff,
+			v1alpha1.ModeEnforce: ir.AdaptiveEnforce, v1alpha1.ModeObserve: ir.AdaptiveObserve, v1alpha1.ModeOff: ir.AdaptiveOff,
 		}[value(a.Mode)],
 	}
 }

@@ -51,8 +51,11 @@ type AdaptiveMode uint8
 
 // The modes.
 const (
+	// AdaptiveDefault is what the gateway does with clusters that say nothing; of
+	// the gateway itself it is AdaptiveEnforce.
+	AdaptiveDefault AdaptiveMode = iota
 	// AdaptiveEnforce cuts requests whose answer does not begin in time.
-	AdaptiveEnforce AdaptiveMode = iota
+	AdaptiveEnforce
 	// AdaptiveObserve computes and shows the deadline, and cuts nothing.
 	AdaptiveObserve
 	// AdaptiveOff does not compute it.
@@ -62,6 +65,8 @@ const (
 // String returns the mode's name.
 func (m AdaptiveMode) String() string {
 	switch m {
+	case AdaptiveDefault:
+		return "default"
 	case AdaptiveEnforce:
 		return "enforce"
 	case AdaptiveObserve:

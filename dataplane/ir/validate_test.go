@@ -188,7 +188,7 @@ func TestValidate(t *testing.T) {
 		{"negative held bytes", func(s *ir.Snapshot) { s.Clusters[1].Pressure.HeldBytes = -1 }, "must not be negative"},
 		{"negative hold time", func(s *ir.Snapshot) { s.Clusters[1].Pressure.HoldTime = -1 }, "hold time -1ns must be between"},
 		{"hold time of hours", func(s *ir.Snapshot) { s.Clusters[1].Pressure.HoldTime = 2 * hour }, "hold time 2h0m0s must be between"},
-		{"unknown mode", func(s *ir.Snapshot) { s.Clusters[1].Adaptive.Mode = 3 }, "mode 3 is unknown"},
+		{"unknown mode", func(s *ir.Snapshot) { s.Clusters[1].Adaptive.Mode = 4 }, "mode 4 is unknown"},
 		{"alpha of 1", func(s *ir.Snapshot) { s.Clusters[1].Adaptive.Alpha = 1 }, "alpha 1 must be between 0 and 1"},
 		{"alpha that is no number", func(s *ir.Snapshot) { s.Clusters[1].Adaptive.Alpha = math.NaN() }, "alpha NaN must be"},
 		{"beta of 1", func(s *ir.Snapshot) { s.Clusters[1].Adaptive.Beta = 1 }, "beta 1 must be above 1"},

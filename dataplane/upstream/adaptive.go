@@ -43,8 +43,12 @@ func newAdaptive(now time.Time, spec, fallback ir.AdaptiveTimeout, pool ir.Pool,
 // the pool's response timeout, if it has one: what an operator allows an
 // upstream at most is also what the estimate may ask for.
 func adaptiveDefaults(spec, fallback ir.AdaptiveTimeout, pool ir.Pool) ir.AdaptiveTimeout {
-	if spec.Mode == ir.AdaptiveEnforce {
+	asked := spec.Mode == ir.AdaptiveEnforce // by the cluster itself
+	if spec.Mode == ir.AdaptiveDefault {
 		spec.Mode = fallback.Mode
+	}
+	if spec.Mode == ir.AdaptiveDefault {
+		spec.Mode = ir.AdaptiveEnforce
 	}
 	if spec.Alpha == 0 {
 		spec.Alpha = fallback.Alpha
@@ -61,8 +65,9 @@ func adaptiveDefaults(spec, fallback ir.AdaptiveTimeout, pool ir.Pool) ir.Adapti
 	if spec.Max == 0 {
 		spec.Max = fallback.Max
 	}
-	if spec.Max == 0 && pool.ResponseTimeout < 0 && spec.Mode == ir.AdaptiveEnforce {
-		// Whoever switches the response timeout off wants no other one in its place.
+	if spec.Max == 0 && pool.ResponseTimeout < 0 && spec.Mode == ir.AdaptiveEnforce && !asked {
+		// Whoever switches the response timeout off wants no other one in its place,
+		// unless it is asked for.
 		spec.Mode = ir.AdaptiveObserve
 	}
 	if spec.Max == 0 {

@@ -233,21 +233,56 @@ func TestAdaptiveDefaults(t *testing.T) {
 		response       time.Duration
 		want           ir.AdaptiveTimeout
 	}{
-		{"none", ir.AdaptiveTimeout{}, ir.AdaptiveTimeout{}, time.Minute, ir.AdaptiveTimeout{Min: 5 * time.Second, Max: time.Minute}},
-		{"a short response timeout", ir.AdaptiveTimeout{}, ir.AdaptiveTimeout{}, time.Second, ir.AdaptiveTimeout{Min: time.Second, Max: time.Second}},
-		{"a long one", ir.AdaptiveTimeout{}, ir.AdaptiveTimeout{}, 5 * time.Hour, ir.AdaptiveTimeout{Min: 5 * time.Second, Max: time.Hour}},
+		{"none", ir.AdaptiveTimeout{}, ir.AdaptiveTimeout{}, time.Minute, ir.AdaptiveTimeout{Mode: ir.AdaptiveEnforce, Min: 5 * time.Second, Max: time.Minute}},
+		{"a short response timeout", ir.AdaptiveTimeout{}, ir.AdaptiveTimeout{}, time.Second, ir.AdaptiveTimeout{Mode: ir.AdaptiveEnforce, Min: time.Second, Max: time.Second}},
+		{"a long one", ir.AdaptiveTimeout{}, ir.AdaptiveTimeout{}, 5 * time.Hour, ir.AdaptiveTimeout{Mode: ir.AdaptiveEnforce, Min: 5 * time.Second, Max: time.Hour}},
 		{"no response timeout", ir.AdaptiveTimeout{}, ir.AdaptiveTimeout{}, -1, ir.AdaptiveTimeout{Mode: ir.AdaptiveObserve, Min: 5 * time.Second, Max: time.Minute}},
 		{"the gateway's", ir.AdaptiveTimeout{Alpha: 0.2}, ir.AdaptiveTimeout{Mode: ir.AdaptiveObserve, Alpha: 0.3, Beta: 3, Initial: 1, Min: 2, Max: 3}, time.Minute,
 			ir.AdaptiveTimeout{Mode: ir.AdaptiveObserve, Alpha: 0.2, Beta: 3, Initial: 1, Min: 2, Max: 3}},
-		{"min above the response timeout", ir.AdaptiveTimeout{Min: 5 * time.Second}, ir.AdaptiveTimeout{}, time.Second, ir.AdaptiveTimeout{Min: 5 * time.Second, Max: 5 * time.Second}},
+		{"min above the response timeout", ir.AdaptiveTimeout{Min: 5 * time.Second}, ir.AdaptiveTimeout{}, time.Second, ir.AdaptiveTimeout{Mode: ir.AdaptiveEnforce, Min: 5 * time.Second, Max: 5 * time.Second}},
 		{"the gateway's min above the cluster's max", ir.AdaptiveTimeout{Max: time.Second}, ir.AdaptiveTimeout{Min: 5 * time.Second, Initial: 5 * time.Second}, time.Minute,
-			ir.AdaptiveTimeout{Min: time.Second, Max: time.Second, Initial: time.Second}},
+			ir.AdaptiveTimeout{Mode: ir.AdaptiveEnforce, Min: time.Second, Max: time.Second, Initial: time.Second}},
+		{"no response timeout, but it is asked for", ir.AdaptiveTimeout{Mode: ir.AdaptiveEnforce}, ir.AdaptiveTimeout{}, -1,
+			ir.AdaptiveTimeout{Mode: ir.AdaptiveEnforce, Min: 5 * time.Second, Max: time.Minute}},
 	} {
 		got := adaptiveDefaults(tc.spec, tc.fallback, ir.Pool{ResponseTimeout: tc.response})
 		if got != tc.want {
 			t.Errorf("%s: %+v, want %+v", tc.name, got, tc.want)
 		}
 		newAdaptive(time.Unix(1000, 0), tc.spec, tc.fallback, ir.Pool{ResponseTimeout: tc.response}, nil, 1) // does not panic
+	}
+}
+
+// The gateway's mode counts for clusters that say nothing, and for no others.
+func TestAdaptiveMode(t *testing.T) {
+	modes := []ir.AdaptiveMode{ir.AdaptiveEnforce, ir.AdaptiveObserve, ir.AdaptiveOff}
+	mode := func(cluster, gateway ir.AdaptiveMode) ir.AdaptiveMode {
+		return adaptiveDefaults(ir.AdaptiveTimeout{Mode: cluster, Min: 1}, ir.AdaptiveTimeout{Mode: gateway}, ir.Pool{ResponseTimeout: time.Minute}).Mode
+	}
+	for _, gateway := range modes {
+		if got := mode(ir.AdaptiveDefault, gateway); got != gateway {
+			t.Errorf("nothing said, gateway %v: %v", gateway, got)
+		}
+		for _, cluster := range modes {
+			if got := mode(cluster, gateway); got != cluster {
+				t.Errorf("cluster %v, gateway %v: %v", cluster, gateway, got)
+			}
+		}
+	}
+	if got := mode(ir.AdaptiveDefault, ir.AdaptiveDefault); got != ir.AdaptiveEnforce {
+		t.Errorf("nobody says anything: %v", got)
+	}
+
+	// A hung request is cut where the cluster says so, whatever the gateway says.
+	r := newRig(t, 1, Options{Adaptive: ir.AdaptiveTimeout{Mode: ir.AdaptiveOff}})
+	silent, own := spec(ir.Pool{}, 0, "10.0.0.1:80"), spec(ir.Pool{}, 0, "10.0.0.2:80")
+	own.Name, own.Adaptive = "own", ir.AdaptiveTimeout{Mode: ir.AdaptiveEnforce, Initial: time.Second, Min: time.Second, Max: 2 * time.Second}
+	r.Update([]*ir.Cluster{silent, own})
+	for c, want := range map[*Cluster][]string{r.Cluster(silent.Name): {"ready"}, r.Cluster("own"): {"ready", "fail " + ReasonAdaptiveTimeout}} {
+		r.answerAfter(c, Try{}, 10*time.Millisecond)
+		x := r.open(c, 0, Try{})
+		r.loops[0].advance(30 * time.Second)
+		x.want(t, want...)
 	}
 }
 
