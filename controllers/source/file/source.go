@@ -76,7 +76,7 @@ func Open(dir string, o Options) (*Source, error) {
 		return nil, fmt.Errorf("open the configuration directory: %w", err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("open the configuration directory: %s is not a directory", dir)
+		return nil, fmt.Errorf("open the configuration directory: %s is not a directory: name the one that it is in", dir)
 	}
 	if o.StatusDir == "" {
 		o.StatusDir = filepath.Join(dir, "status")
