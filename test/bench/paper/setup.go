@@ -34,6 +34,9 @@ type route struct {
 	prefix string
 	port   int
 	pool   int // the most requests at once that the proxy sends to it; 0 leaves it at its default
+	// waiting is the most requests that wait for a place in the gateway's pool, as
+	// long as it takes; 0 leaves both at their defaults.
+	waiting int
 }
 
 // ports are where the proxy under test listens.
@@ -75,14 +78,18 @@ ports: [{name: http, port: %[2]d}]
 endpoints: [{addresses: [127.0.0.1], conditions: {ready: true}}]
 `, r.name, r.port)
 		if r.pool > 0 {
+			waiting := ""
+			if r.waiting > 0 {
+				waiting = fmt.Sprintf(", waiting: %d, waitTimeout: 10m", r.waiting)
+			}
 			fmt.Fprintf(&b, `---
 apiVersion: headgate.dev/v1alpha1
 kind: BackendPolicy
 metadata: {name: %[1]s, namespace: paper}
 spec:
   targetRefs: [{group: "", kind: Service, name: %[1]s}]
-  pool: {size: %[2]d}
-`, r.name, r.pool)
+  pool: {size: %[2]d%[3]s}
+`, r.name, r.pool, waiting)
 		}
 	}
 	fmt.Fprintf(&b, `---
