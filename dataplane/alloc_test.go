@@ -2,11 +2,13 @@ package dataplane
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"runtime"
 	"testing"
 
+	"github.com/headgate/headgate/dataplane/accesslog"
 	"github.com/headgate/headgate/dataplane/ir"
 )
 
@@ -50,10 +52,17 @@ var allocAnswer = []byte("HTTP/1.1 200 OK\r\nServer: test\r\nContent-Type: appli
 // TestRequestsDoNotAllocate sends requests through a whole server and counts
 // what the process allocates.
 func TestRequestsDoNotAllocate(t *testing.T) {
-	s := newServer(t, nil)
-	addr := apply(t, s, oneRoute(clusterOf("default/be:80", rawBackend(t, allocAnswer)), func(r *ir.Rule) {
+	log, err := accesslog.New(accesslog.Options{Output: io.Discard, Loops: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close(context.Background()) })
+	s := newServer(t, func(o *Options) { o.AccessLog = log })
+	snap := oneRoute(clusterOf("default/be:80", rawBackend(t, allocAnswer)), func(r *ir.Rule) {
 		r.Filters = []*ir.Filter{{RequestHeaders: &ir.HeaderChange{Set: []ir.Header{{Name: "X-A", Value: "1"}}}}}
-	}))
+	})
+	snap.Sockets[0].AccessLog.SamplePercent = 50
+	addr := apply(t, s, snap)
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)

@@ -76,7 +76,7 @@ func (s *socket) accept(l *reactor.Loop, conn *reactor.Conn) reactor.Handler {
 	w := s.srv.workers[l.Index()]
 	c := &client{worker: w, socket: s, conn: conn, trusted: s.trusts(conn.RemoteAddr().Addr())}
 	c.timer.Fire = c.expire
-	c.parser.Reset(&s.srv.opts.Limits)
+	c.parser.Reset(s.limits())
 	w.clients.add(c)
 	w.metrics.Accepted()
 	s.srv.guard.accepted(s.srv.connections.Add(1), l.Now())
@@ -238,6 +238,9 @@ func (c *client) process(p []byte) int {
 		ex := c.ex
 		if ex == nil {
 			ex = c.worker.take()
+			if !c.parser.Started() {
+				c.parser.SetLimits(c.socket.limits())
+			}
 		}
 		n, event, data, err := c.parser.Next(&ex.request, p[used:])
 		used += n

@@ -39,7 +39,7 @@ type h2conn struct {
 
 // startH2 makes the connection speak HTTP/2.
 func (c *client) startH2() {
-	h := &h2conn{client: c, codec: http2.New(&c.worker.srv.opts.Limits), idle: c.worker.loop.Now()}
+	h := &h2conn{client: c, codec: http2.New(c.socket.limits()), idle: c.worker.loop.Now()}
 	c.h2 = h
 	h.send()
 	if c.worker.srv.draining.Load() {
@@ -101,6 +101,8 @@ func (h *h2conn) process(p []byte) (used, heads int) {
 	c := h.client
 	w := c.worker
 	h.processing = true
+	h.codec.SetLimits(c.socket.limits())
+	h.send()
 	var ex *exchange
 	for !c.closed {
 		if ex == nil {

@@ -19,8 +19,8 @@ import (
 type Options struct {
 	// Reactor sizes and places the loops.
 	Reactor reactor.Options
-	// Limits bound what a client may send in a head. The same limits hold for
-	// the heads of responses.
+	// Limits bound what a client may send in a head, where its socket does not say
+	// it. They hold for the heads of responses, too.
 	Limits http1.Limits
 	// Pool fills in what the clusters of a snapshot leave at zero.
 	Pool ir.Pool

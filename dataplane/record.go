@@ -2,8 +2,10 @@ package dataplane
 
 import (
 	"crypto/tls"
+	"math/bits"
 
 	"github.com/headgate/headgate/dataplane/accesslog"
+	"github.com/headgate/headgate/dataplane/ir"
 )
 
 // record feeds the counters and the access log with an exchange that ended.
@@ -19,7 +21,7 @@ func (ex *exchange) record() {
 	if ex.err != nil && ex.err == errClientGone {
 		w.metrics.ClientError(ex.err.Reason)
 	}
-	if w.log == nil {
+	if w.log == nil || !ex.logged() {
 		return
 	}
 	r := &ex.request
@@ -57,6 +59,38 @@ func (ex *exchange) record() {
 		e.Origin, e.Reason = ex.err.Origin.String(), ex.err.Reason
 	}
 	w.log.Write(now, e)
+}
+
+// logged tells whether the socket's rule has the request logged. An answer that
+// was cut off has an error, too.
+func (ex *exchange) logged() bool {
+	c := ex.client
+	if c == nil || c.socket == nil {
+		return true
+	}
+	rule := c.socket.client.Load().log
+	switch {
+	case rule.Mode == ir.LogOff:
+		return false
+	case ex.err != nil || ex.status == 0 || ex.status >= 400:
+		return true
+	case rule.Mode == ir.LogErrors:
+		return false
+	}
+	return c.socket.drawn(ex.worker.index, rule.SamplePercent)
+}
+
+// drawn tells whether a request on a loop belongs to a sample of so many percent; 0
+// is all of them. The turns are a Weyl sequence, as those of backends are: over any
+// run of the loop's requests the share is as it should be.
+func (s *socket) drawn(loop int, percent uint8) bool {
+	if percent == 0 || percent >= 100 {
+		return true
+	}
+	t := &s.logTurns[loop]
+	t.n += weyl
+	at, _ := bits.Mul64(t.n, 100)
+	return at < uint64(percent)
 }
 
 func protocolName(major, minor uint8) string {

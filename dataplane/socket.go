@@ -1,13 +1,16 @@
 package dataplane
 
 import (
+	"cmp"
 	"net/netip"
+	"reflect"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/headgate/headgate/dataplane/http1"
 	"github.com/headgate/headgate/dataplane/ir"
 	"github.com/headgate/headgate/dataplane/reactor"
 	"github.com/headgate/headgate/dataplane/route"
@@ -25,6 +28,8 @@ type socket struct {
 	secure atomic.Bool
 	tls    *tlsterm.Socket
 	client atomic.Pointer[clientBounds]
+	// logTurns are the positions of the sample of logged requests, by loop.
+	logTurns []turn
 
 	listener *reactor.Listener // under Server.mu; nil until it could be bound
 }
@@ -39,13 +44,17 @@ func (s *Server) newSocket(spec *ir.Socket) *socket {
 		srv: s, name: spec.Name, index: index, addr: spec.Addr,
 		port: strconv.AppendUint(nil, uint64(spec.Addr.Port()), 10),
 		tls:  s.tls.NewSocket(),
+
+		logTurns: make([]turn, len(s.workers)),
 	}
 }
 
 // update takes over a socket's protocol and certificates. Connections that are
 // open keep what they began with.
 func (s *socket) update(spec *ir.Socket) {
-	s.client.Store(s.srv.bounds(spec.Client))
+	if b := s.client.Load(); b == nil || b.log != spec.AccessLog || !reflect.DeepEqual(b.spec, spec.Client) {
+		s.client.Store(s.srv.bounds(spec))
+	}
 	s.secure.Store(spec.Protocol == ir.ProtocolHTTPS)
 	if spec.Protocol != ir.ProtocolHTTPS {
 		return
@@ -58,14 +67,21 @@ func (s *socket) update(spec *ir.Socket) {
 // clientBounds are what holds for the clients of a socket. Connections that are
 // open look at them, too, except for whom to trust.
 type clientBounds struct {
+	spec        ir.Client // what they were made of
 	timeouts    Timeouts
+	limits      http1.Limits
+	log         ir.AccessLog
 	maxRequests uint32 // 0 is no limit
 	trusted     []netip.Prefix
 }
 
 // bounds fills in what spec leaves to the process.
-func (s *Server) bounds(spec ir.Client) *clientBounds {
-	b := &clientBounds{timeouts: s.opts.Timeouts, maxRequests: s.opts.MaxRequests, trusted: s.opts.TrustedProxies}
+func (s *Server) bounds(socket *ir.Socket) *clientBounds {
+	spec := socket.Client
+	b := &clientBounds{
+		spec: spec, timeouts: s.opts.Timeouts, limits: s.opts.Limits, log: socket.AccessLog,
+		maxRequests: s.opts.MaxRequests, trusted: s.opts.TrustedProxies,
+	}
 	for _, d := range []struct {
 		own  *time.Duration
 		spec time.Duration
@@ -77,6 +93,10 @@ func (s *Server) bounds(spec ir.Client) *clientBounds {
 			*d.own = d.spec
 		}
 	}
+	l := &b.limits
+	l.RequestLine = cmp.Or(spec.MaxRequestLine, l.RequestLine)
+	l.HeaderBytes = cmp.Or(spec.MaxHeaderBytes, l.HeaderBytes)
+	l.HeaderCount = cmp.Or(spec.MaxHeaders, l.HeaderCount)
 	if spec.MaxRequests > 0 {
 		b.maxRequests = spec.MaxRequests
 	}
@@ -88,6 +108,9 @@ func (s *Server) bounds(spec ir.Client) *clientBounds {
 
 // timeouts are those of the socket's clients.
 func (s *socket) timeouts() *Timeouts { return &s.client.Load().timeouts }
+
+// limits are those of the heads of the socket's clients.
+func (s *socket) limits() *http1.Limits { return &s.client.Load().limits }
 
 // exhausted tells whether a connection has carried as many requests as it may.
 func (s *socket) exhausted(requests uint32) bool {

@@ -8,7 +8,7 @@ import (
 // names them in parametersRef, for all its Gateways; a Gateway in
 // infrastructure.parametersRef, for itself, and field by field before its class's.
 // What both leave out is as the flags of the process say. What can't be changed
-// while a process runs (workers, pinning, logs) is a flag only.
+// while a process runs (workers, pinning, where it logs to) is a flag only.
 //
 // They count for sockets: where Gateways share an address and a port, those of the
 // oldest Gateway do, then of the first by name.
@@ -18,6 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Idle",type=string,JSONPath=`.spec.client.idleTimeout`
 // +kubebuilder:printcolumn:name="Header",type=string,JSONPath=`.spec.client.headerTimeout`
 // +kubebuilder:printcolumn:name="Body",type=string,JSONPath=`.spec.client.bodyTimeout`
+// +kubebuilder:printcolumn:name="Log",type=string,JSONPath=`.spec.accessLog.mode`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type GatewayParameters struct {
 	metav1.TypeMeta `json:",inline"`
@@ -43,6 +44,10 @@ type GatewayParametersSpec struct {
 	// Client bounds what clients may do.
 	// +optional
 	Client *ClientParameters `json:"client,omitempty"`
+
+	// AccessLog says which requests are logged.
+	// +optional
+	AccessLog *AccessLogParameters `json:"accessLog,omitempty"`
 }
 
 // ClientParameters bound what clients may keep the gateway waiting for, and say
@@ -84,6 +89,62 @@ type ClientParameters struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	TrustedCIDRs *[]CIDR `json:"trustedCIDRs,omitempty"`
+
+	// Limits bound the heads of requests.
+	// +optional
+	Limits *HeadLimits `json:"limits,omitempty"`
+}
+
+// HeadLimits bound the heads of requests, those of HTTP/1 and of HTTP/2 alike.
+type HeadLimits struct {
+	// RequestLineBytes bounds a request line, and with HTTP/2 a target, 256 to
+	// 1048576 bytes; more is answered 414. Default: --max-request-line, 8192.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 256 && self <= 1048576",message="must be between 256 and 1048576"
+	RequestLineBytes *int32 `json:"requestLineBytes,omitempty"`
+
+	// HeaderBytes bounds all fields of a head together, 1024 to 1048576 bytes; more
+	// is answered 431. Default: --max-header-bytes, 65536.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 1024 && self <= 1048576",message="must be between 1024 and 1048576"
+	HeaderBytes *int32 `json:"headerBytes,omitempty"`
+
+	// HeaderCount bounds the number of fields, 8 to 10000; more are answered 431.
+	// Default: --max-headers, 100.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 8 && self <= 10000",message="must be between 8 and 10000"
+	HeaderCount *int32 `json:"headerCount,omitempty"`
+}
+
+// AccessLogMode says which requests are logged.
+//
+// +kubebuilder:validation:Enum=All;Errors;Off
+type AccessLogMode string
+
+// The modes of an access log.
+const (
+	// AccessLogAll logs each request, or a share of them.
+	AccessLogAll AccessLogMode = "All"
+	// AccessLogErrors logs those that were answered with 400 or above, and those
+	// whose answer is not complete.
+	AccessLogErrors AccessLogMode = "Errors"
+	// AccessLogOff logs none.
+	AccessLogOff AccessLogMode = "Off"
+)
+
+// AccessLogParameters say which requests are logged. Where they are logged to is
+// one for the process, --access-log; with --access-log off nothing is logged.
+type AccessLogParameters struct {
+	// Mode is All, Errors (answered with 400 or above, or not completely) or Off.
+	// Default: All.
+	// +optional
+	Mode *AccessLogMode `json:"mode,omitempty"`
+
+	// SamplePercent is the share of the requests that are no errors which mode All
+	// logs, 1 to 100; errors are all logged. Default: 100.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 100",message="must be between 1 and 100"
+	SamplePercent *int32 `json:"samplePercent,omitempty"`
 }
 
 // CIDR is a prefix of addresses, such as 10.0.0.0/8 or fd00::/8.

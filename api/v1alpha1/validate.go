@@ -51,17 +51,31 @@ func (p *BackendPolicy) Validate() field.ErrorList {
 
 // Validate returns what the CRD refuses in the parameters, in the CRD's words.
 func (p *GatewayParameters) Validate() field.ErrorList {
-	c := p.Spec.Client
-	if c == nil {
-		return nil
-	}
 	v := validator{}
-	at := field.NewPath("spec", "client")
+	spec := field.NewPath("spec")
+	if c := p.Spec.Client; c != nil {
+		v.client(spec.Child("client"), c)
+	}
+	if l := p.Spec.AccessLog; l != nil {
+		at := spec.Child("accessLog")
+		optional(&v, at.Child("mode"), l.Mode, AccessLogAll, AccessLogErrors, AccessLogOff)
+		number(&v, at.Child("samplePercent"), l.SamplePercent, 1, 100)
+	}
+	return v.errors
+}
+
+func (v *validator) client(at *field.Path, c *ClientParameters) {
 	v.duration(at.Child("headerTimeout"), c.HeaderTimeout, bounds{least: 100 * time.Millisecond, most: 10 * time.Minute})
 	v.duration(at.Child("idleTimeout"), c.IdleTimeout, bounds{least: 100 * time.Millisecond, most: 24 * time.Hour})
 	v.duration(at.Child("bodyTimeout"), c.BodyTimeout, bounds{least: 100 * time.Millisecond, most: 24 * time.Hour})
 	v.duration(at.Child("writeTimeout"), c.WriteTimeout, bounds{least: time.Second, most: 24 * time.Hour})
-	number(&v, at.Child("maxRequests"), c.MaxRequests, 1, 1_000_000_000)
+	number(v, at.Child("maxRequests"), c.MaxRequests, 1, 1_000_000_000)
+	if l := c.Limits; l != nil {
+		at := at.Child("limits")
+		number(v, at.Child("requestLineBytes"), l.RequestLineBytes, 256, 1<<20)
+		number(v, at.Child("headerBytes"), l.HeaderBytes, 1024, 1<<20)
+		number(v, at.Child("headerCount"), l.HeaderCount, 8, 10_000)
+	}
 	if c.TrustedCIDRs != nil {
 		if n := len(*c.TrustedCIDRs); n > mostCIDRs {
 			v.add(field.TooMany(at.Child("trustedCIDRs"), n, mostCIDRs))
@@ -72,7 +86,6 @@ func (p *GatewayParameters) Validate() field.ErrorList {
 			}
 		}
 	}
-	return v.errors
 }
 
 const mostCIDRs = 64

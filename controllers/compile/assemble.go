@@ -76,7 +76,8 @@ func (c *Compiler) assemble(attached map[*listener][]*ir.Route) {
 
 	next := &ir.Snapshot{}
 	for _, s := range bySocket {
-		s.Client = c.owners[s.Name].client
+		of := c.owners[s.Name].settings
+		s.Client, s.AccessLog = of.client, of.log
 		slices.SortFunc(s.Listeners, func(a, b *ir.Listener) int { return strings.Compare(a.Name, b.Name) })
 		next.Sockets = append(next.Sockets, c.keptSocket(s))
 	}
@@ -99,7 +100,7 @@ func (c *Compiler) keptSocket(s *ir.Socket) *ir.Socket {
 	if !ok {
 		return s
 	}
-	if o := c.snapshot.Sockets[i]; o.Protocol == s.Protocol && reflect.DeepEqual(o.Client, s.Client) && slices.Equal(o.Listeners, s.Listeners) {
+	if o := c.snapshot.Sockets[i]; o.Protocol == s.Protocol && o.AccessLog == s.AccessLog && reflect.DeepEqual(o.Client, s.Client) && slices.Equal(o.Listeners, s.Listeners) {
 		return o
 	}
 	return s

@@ -149,6 +149,10 @@ func (w *world) edit() {
 		p.Spec.Client = pick(w, nil, &v1alpha1.ClientParameters{
 			IdleTimeout: pick(w, nil, ptr(v1alpha1.Duration("1s")), ptr(v1alpha1.Duration("2s")), ptr(v1alpha1.Duration("bad"))),
 			MaxRequests: pick(w, nil, ptr[int32](5)), TrustedCIDRs: pick(w, nil, &[]v1alpha1.CIDR{}, &[]v1alpha1.CIDR{"10.0.0.0/8"}),
+			Limits: pick(w, nil, &v1alpha1.HeadLimits{HeaderCount: pick(w, nil, ptr[int32](50))}),
+		})
+		p.Spec.AccessLog = pick(w, nil, &v1alpha1.AccessLogParameters{
+			Mode: pick(w, nil, ptr(v1alpha1.AccessLogOff)), SamplePercent: pick(w, nil, ptr[int32](5), ptr[int32](500)),
 		})
 		w.in.Parameters = put(w, w.in.Parameters, p)
 	case 10:

@@ -8,8 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	"github.com/headgate/headgate/dataplane/ir"
 )
 
 // gatewayState is what a Gateway of ours means, before routes attach to it.
@@ -18,7 +16,7 @@ type gatewayState struct {
 	uid        types.UID
 	generation int64
 	created    time.Time
-	client     ir.Client // what its class and its own parameters say
+	settings   settings // what its class and its own parameters say
 	addresses  addressPlan
 	listeners  []*listenerState
 
@@ -37,7 +35,7 @@ func (g *gatewayState) valid() bool { return len(g.invalid) == 0 && len(g.addres
 func (c *Compiler) compileGateway(r *reader, gw *gatewayv1.Gateway, cl *class, assigned netip.Addr) *gatewayState {
 	g := &gatewayState{
 		key: keyOf(gw), uid: gw.UID, generation: gw.Generation, created: gw.CreationTimestamp.Time,
-		client: clientOf(cl.client, nil),
+		settings: settingsOf(cl.parameters, nil),
 	}
 	if b := r.balancer(); b != nil {
 		g.addresses = b.plan(gw, r.in.Options.Addresses.Bind)
@@ -50,11 +48,11 @@ func (c *Compiler) compileGateway(r *reader, gw *gatewayv1.Gateway, cl *class, a
 	}
 	if in := gw.Spec.Infrastructure; in != nil && in.ParametersRef != nil {
 		p := in.ParametersRef
-		own, fault := r.clientParameters(string(p.Group), string(p.Kind), gw.Namespace, p.Name)
+		own, fault := r.parametersOf(string(p.Group), string(p.Kind), gw.Namespace, p.Name)
 		if fault != "" {
 			g.invalid.add(Error, "spec.infrastructure.parametersRef", string(gatewayv1.GatewayReasonInvalidParameters), fault)
 		}
-		g.client = clientOf(cl.client, own)
+		g.settings = settingsOf(cl.parameters, own)
 	}
 	g.ignored(gw)
 	seen := make(map[gatewayv1.SectionName]bool, len(gw.Spec.Listeners))

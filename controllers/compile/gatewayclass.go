@@ -33,10 +33,10 @@ const (
 
 // class is a GatewayClass that is ours.
 type class struct {
-	accepted bool
-	client   *v1alpha1.ClientParameters // of its parameters; may be nil
-	report   *ClassReport
-	issues   issues
+	accepted   bool
+	parameters *v1alpha1.GatewayParameters // may be nil
+	report     *ClassReport
+	issues     issues
 }
 
 // compileClass returns what a GatewayClass means, or nil when it is another
@@ -56,7 +56,7 @@ func compileClass(r *reader, gc *gatewayv1.GatewayClass) *class {
 			namespace = string(*p.Namespace)
 		}
 		var fault string
-		if c.client, fault = r.clientParameters(string(p.Group), string(p.Kind), namespace, p.Name); fault != "" {
+		if c.parameters, fault = r.parametersOf(string(p.Group), string(p.Kind), namespace, p.Name); fault != "" {
 			c.accepted = false
 			c.issues.add(Error, "spec.parametersRef", string(gatewayv1.GatewayClassReasonInvalidParameters), fault)
 			accepted = condition(gatewayv1.GatewayClassConditionStatusAccepted, false, gatewayv1.GatewayClassReasonInvalidParameters, gen,

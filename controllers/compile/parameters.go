@@ -13,9 +13,9 @@ import (
 
 const kindParameters = "GatewayParameters"
 
-// clientParameters returns what a reference to parameters says of clients, or what
-// is wrong with it.
-func (r *reader) clientParameters(group, kind, namespace, name string) (*v1alpha1.ClientParameters, string) {
+// parametersOf returns the parameters that a reference names, or what is wrong with
+// it.
+func (r *reader) parametersOf(group, kind, namespace, name string) (*v1alpha1.GatewayParameters, string) {
 	if group != v1alpha1.GroupName || kind != kindParameters {
 		return nil, fmt.Sprintf("%s %q: only GatewayParameters of group headgate.dev are known; name one, or remove parametersRef", kind, name)
 	}
@@ -33,34 +33,78 @@ func (r *reader) clientParameters(group, kind, namespace, name string) (*v1alpha
 	if len(is) > 0 {
 		return nil, fmt.Sprintf("GatewayParameters %s/%s: %s", namespace, name, summary(is))
 	}
-	return p.Spec.Client, ""
+	return p, ""
 }
 
-// clientOf puts a class's parameters and a Gateway's own ones together, field by
+// settings are what parameters say of a socket.
+type settings struct {
+	client ir.Client
+	log    ir.AccessLog
+}
+
+// settingsOf puts a class's parameters and a Gateway's own ones together, field by
 // field; the Gateway's count first. Either may be nil.
-func clientOf(class, own *v1alpha1.ClientParameters) ir.Client {
-	var out ir.Client
-	for _, p := range []*v1alpha1.ClientParameters{class, own} {
+func settingsOf(class, own *v1alpha1.GatewayParameters) settings {
+	var out settings
+	for _, p := range []*v1alpha1.GatewayParameters{class, own} {
 		if p == nil {
 			continue
 		}
-		out.HeaderTimeout = cmp.Or(p.HeaderTimeout.Value(), out.HeaderTimeout)
-		out.IdleTimeout = cmp.Or(p.IdleTimeout.Value(), out.IdleTimeout)
-		out.BodyTimeout = cmp.Or(p.BodyTimeout.Value(), out.BodyTimeout)
-		out.WriteTimeout = cmp.Or(p.WriteTimeout.Value(), out.WriteTimeout)
-		if p.MaxRequests != nil {
-			out.MaxRequests = uint32(*p.MaxRequests)
+		if c := p.Spec.Client; c != nil {
+			overlayClient(&out.client, c)
 		}
-		if p.TrustedCIDRs != nil {
-			out.TrustedProxies = []netip.Prefix{}
-			for _, s := range *p.TrustedCIDRs {
-				if prefix, err := netip.ParsePrefix(string(s)); err == nil { // it was validated
-					out.TrustedProxies = append(out.TrustedProxies, prefix)
-				}
+		if l := p.Spec.AccessLog; l != nil {
+			if l.Mode != nil {
+				out.log.Mode = logMode(*l.Mode)
+			}
+			if l.SamplePercent != nil {
+				out.log.SamplePercent = uint8(*l.SamplePercent)
 			}
 		}
 	}
 	return out
+}
+
+// logMode returns the mode of a word that was validated.
+func logMode(m v1alpha1.AccessLogMode) ir.LogMode {
+	switch m {
+	case v1alpha1.AccessLogErrors:
+		return ir.LogErrors
+	case v1alpha1.AccessLogOff:
+		return ir.LogOff
+	case v1alpha1.AccessLogAll:
+	}
+	return ir.LogAll
+}
+
+// overlayClient puts what p says into out.
+func overlayClient(out *ir.Client, p *v1alpha1.ClientParameters) {
+	out.HeaderTimeout = cmp.Or(p.HeaderTimeout.Value(), out.HeaderTimeout)
+	out.IdleTimeout = cmp.Or(p.IdleTimeout.Value(), out.IdleTimeout)
+	out.BodyTimeout = cmp.Or(p.BodyTimeout.Value(), out.BodyTimeout)
+	out.WriteTimeout = cmp.Or(p.WriteTimeout.Value(), out.WriteTimeout)
+	if p.MaxRequests != nil {
+		out.MaxRequests = uint32(*p.MaxRequests)
+	}
+	if p.TrustedCIDRs != nil {
+		out.TrustedProxies = []netip.Prefix{}
+		for _, s := range *p.TrustedCIDRs {
+			if prefix, err := netip.ParsePrefix(string(s)); err == nil { // it was validated
+				out.TrustedProxies = append(out.TrustedProxies, prefix)
+			}
+		}
+	}
+	if l := p.Limits; l != nil {
+		overlayInt(&out.MaxRequestLine, l.RequestLineBytes)
+		overlayInt(&out.MaxHeaderBytes, l.HeaderBytes)
+		overlayInt(&out.MaxHeaders, l.HeaderCount)
+	}
+}
+
+func overlayInt(out *int, n *int32) {
+	if n != nil {
+		*out = int(*n)
+	}
 }
 
 // owners returns, by socket, the Gateway whose parameters count on it.
@@ -84,7 +128,7 @@ func (g *gatewayState) yield(owners map[string]*gatewayState) {
 		var others []string
 		for _, name := range l.sockets {
 			o := owners[name]
-			if title := o.key.String(); o != g && !reflect.DeepEqual(o.client, g.client) && !slices.Contains(others, title) {
+			if title := o.key.String(); o != g && !reflect.DeepEqual(o.settings, g.settings) && !slices.Contains(others, title) {
 				others = append(others, title)
 			}
 		}

@@ -30,7 +30,7 @@ type RequestParser struct {
 }
 
 // Reset makes the parser ready for a new connection. Limits must not change as
-// long as the parser is used; nil means the defaults.
+// long as the parser has them; nil means the defaults.
 func (p *RequestParser) Reset(l *Limits) {
 	if l == nil {
 		l = &Limits{}
@@ -38,6 +38,10 @@ func (p *RequestParser) Reset(l *Limits) {
 	p.chunks.reset()
 	*p = RequestParser{limits: l, chunks: p.chunks}
 }
+
+// SetLimits gives the parser other limits. It must not be within a request: see
+// Started.
+func (p *RequestParser) SetLimits(l *Limits) { p.limits = l }
 
 // KeepAlive tells, after Head, whether the client allows another request on the
 // connection.

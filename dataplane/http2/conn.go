@@ -123,7 +123,7 @@ type Conn struct {
 }
 
 // New returns the codec of a new connection. Out has our side's preface. Limits
-// must not change as long as the connection lives; nil means the defaults.
+// must not change as long as the connection has them; nil means the defaults.
 func New(l *http1.Limits) *Conn {
 	if l == nil {
 		l = &http1.Limits{}
@@ -145,6 +145,24 @@ func New(l *http1.Limits) *Conn {
 	c.Out = appendSettings(c.Out, l)
 	c.Out = appendWindowUpdate(c.Out, 0, connWindow-defaultWindow)
 	return c
+}
+
+// SetLimits bounds the heads to come by other limits, and tells the client of
+// them. In the middle of a head it does nothing: it is to be called again.
+func (c *Conn) SetLimits(l *http1.Limits) {
+	if c.head.stream != 0 {
+		return
+	}
+	if *c.limits == *l {
+		c.limits = l // the old ones may go
+		return
+	}
+	was := c.limits.MaxHeaderBytes()
+	c.limits = l
+	if size := l.MaxHeaderBytes(); size != was {
+		c.decoder.SetMaxStringLength(c.maxBlock())
+		c.Out = appendSetting(appendFrame(c.Out, 6, frameSettings, 0, 0), settingMaxHeaderList, uint32(size))
+	}
 }
 
 // maxBlock is the longest compressed head.

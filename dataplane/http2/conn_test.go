@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	xhttp2 "golang.org/x/net/http2"
 
+	"github.com/headgate/headgate/dataplane/http1"
 	"github.com/headgate/headgate/dataplane/message"
 )
 
@@ -430,5 +432,53 @@ func TestHeaderBombIsNotLookedAt(t *testing.T) {
 				t.Errorf("got %.200q", s.log)
 			}
 		})
+	}
+}
+
+// Other limits count for the heads to come, not for one that has begun, and the
+// client is told when it may send other heads.
+func TestSetLimits(t *testing.T) {
+	p, s := newPeer(), newServer(&http1.Limits{HeaderBytes: 2000})
+	feed := func() {
+		s.feed(bytes.Clone(p.out.Bytes()))
+		p.out.Reset()
+	}
+	feed()
+	s.Out = nil
+	other := &http1.Limits{HeaderBytes: 4000}
+
+	block := p.block(with("x", strings.Repeat("a", 3000))...)
+	_ = p.WriteHeaders(xhttp2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:100], EndStream: true})
+	feed()
+	s.SetLimits(other)
+	if len(s.Out) > 0 {
+		t.Errorf("in the middle of a head it sends %q", s.Out)
+	}
+	_ = p.WriteContinuation(1, true, block[100:])
+	feed()
+	s.SetLimits(other)
+	f, err := xhttp2.NewFramer(nil, bytes.NewReader(s.Out)).ReadFrame()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, ok := f.(*xhttp2.SettingsFrame); !ok || f.NumSettings() != 1 || f.Setting(0) != (xhttp2.Setting{ID: xhttp2.SettingMaxHeaderListSize, Val: 4000}) {
+		t.Errorf("it sends %v", f)
+	}
+	s.Out = nil
+	s.SetLimits(&http1.Limits{HeaderBytes: 4000, HeaderCount: 7})
+	if len(s.Out) > 0 {
+		t.Errorf("it tells %q though the client may send what it might", s.Out)
+	}
+	p.head(3, true, with("x", strings.Repeat("a", 3000))...)
+	p.head(5, true, with("x", strings.Repeat("a", 5000))...)
+	feed()
+	var got []string
+	for _, line := range s.log {
+		stream, _, _ := strings.Cut(line, " ")
+		_, refused := strings.CutSuffix(line, " 431 headers_too_large")
+		got = append(got, fmt.Sprint(stream, refused))
+	}
+	if diff := cmp.Diff([]string{"1true", "3false", "5true"}, got); diff != "" {
+		t.Errorf("streams that were refused (-want +got):\n%s", diff)
 	}
 }

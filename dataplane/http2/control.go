@@ -167,10 +167,13 @@ func appendSettings(dst []byte, l *http1.Limits) []byte {
 	}
 	dst = appendFrame(dst, 6*len(settings), frameSettings, 0, 0)
 	for _, s := range settings {
-		dst = binary.BigEndian.AppendUint16(dst, s.id)
-		dst = binary.BigEndian.AppendUint32(dst, s.value)
+		dst = appendSetting(dst, s.id, s.value)
 	}
 	return dst
+}
+
+func appendSetting(dst []byte, id uint16, value uint32) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(dst, id), value)
 }
 
 func appendWindowUpdate(dst []byte, stream, more uint32) []byte {

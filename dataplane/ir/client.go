@@ -22,11 +22,17 @@ type Client struct {
 	// TrustedProxies are the peers whose forwarded headers are kept, in the place of
 	// the process's. Nil leaves those; empty trusts nobody.
 	TrustedProxies []netip.Prefix
+	// MaxRequestLine, MaxHeaderBytes and MaxHeaders bound a request's head: the bytes
+	// of its first line, the bytes of its fields, and their number.
+	MaxRequestLine, MaxHeaderBytes, MaxHeaders int
 }
 
 func (c *Client) validate() error {
 	if c.HeaderTimeout < 0 || c.IdleTimeout < 0 || c.BodyTimeout < 0 || c.WriteTimeout < 0 {
 		return errors.New("a client's timeout is negative")
+	}
+	if c.MaxRequestLine < 0 || c.MaxHeaderBytes < 0 || c.MaxHeaders < 0 {
+		return errors.New("a limit of heads is negative")
 	}
 	for _, p := range c.TrustedProxies {
 		if !p.IsValid() {
@@ -45,5 +51,8 @@ func (w *digest) client(c *Client) {
 	w.count(len(c.TrustedProxies))
 	for _, p := range c.TrustedProxies {
 		w.str(p.String())
+	}
+	for _, n := range []int{c.MaxRequestLine, c.MaxHeaderBytes, c.MaxHeaders} {
+		w.int(int64(n))
 	}
 }

@@ -154,6 +154,7 @@ func (w *digest) socket(s *Socket) {
 	w.str(s.Addr.String())
 	w.num(uint64(s.Protocol))
 	w.client(&s.Client)
+	w.accessLog(s.AccessLog)
 }
 
 func (w *digest) listener(l *Listener) {

@@ -48,6 +48,8 @@ type Socket struct {
 	Protocol Protocol
 	// Client bounds what its clients may do.
 	Client Client
+	// AccessLog says which of its requests are logged.
+	AccessLog AccessLog
 	// Listeners have distinct Hostnames and are sorted by Name.
 	Listeners []*Listener
 }

@@ -26,7 +26,7 @@ func (k *Socket) validate(c *check, old *Socket) error {
 	case k.Protocol != ProtocolHTTP && k.Protocol != ProtocolHTTPS:
 		return fmt.Errorf("protocol %d is unknown", k.Protocol)
 	}
-	if err := k.Client.validate(); err != nil {
+	if err := errors.Join(k.Client.validate(), k.AccessLog.validate()); err != nil {
 		return err
 	}
 	hosts := make(map[string]string, len(k.Listeners))
