@@ -12,7 +12,7 @@ import (
 // the units h, m, s and ms, such as 500ms, 10s or 1h30m.
 //
 // +kubebuilder:validation:MaxLength=24
-// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(h|m|s|ms)){1,4}$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$')",message="must be a duration such as 500ms, 10s or 1h30m"
 type Duration string
 
 const durationPattern = `^([0-9]{1,5}(h|m|s|ms)){1,4}$`

@@ -2,6 +2,8 @@ package v1alpha1_test
 
 import (
 	"os"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -72,4 +74,58 @@ func TestGatewayParameters(t *testing.T) {
 			says(t, p.Validate(), c.Field, c.Message)
 		})
 	}
+}
+
+// fields returns the paths of what can be set in a type, and whether it is a number
+// or a length of time, which have two ends. A list counts as one field. What is true
+// or false can't be refused.
+func fields(t reflect.Type, path string, found map[string]bool) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+			fields(t.Field(i).Type, path+"."+name, found)
+		}
+	case reflect.Bool:
+	case reflect.Int32, reflect.Int64:
+		found[path] = true
+	default:
+		found[path] = t == reflect.TypeFor[v1alpha1.Duration]()
+	}
+}
+
+// Of each field there are cases that are refused, with words of what is allowed, and
+// of what has two ends cases beyond either.
+func TestEveryFieldIsRefused(t *testing.T) {
+	index := regexp.MustCompile(`\[.*`)
+	check := func(spec reflect.Type, refused map[string]int) {
+		t.Helper()
+		all := make(map[string]bool)
+		fields(spec, "spec", all)
+		for path, ends := range all {
+			switch n := refused[path]; {
+			case n == 0:
+				t.Errorf("%s is never refused", path)
+			case ends && n == 1:
+				t.Errorf("%s is refused at one end only", path)
+			}
+		}
+	}
+	refused := make(map[string]int)
+	for _, c := range load[v1alpha1.BackendPolicySpec](t, "testdata/backendpolicies.yaml") {
+		if c.Field != "" && c.Message != "" {
+			refused[index.ReplaceAllString(c.Field, "")]++
+		}
+	}
+	check(reflect.TypeFor[v1alpha1.BackendPolicySpec](), refused)
+	clear(refused)
+	for _, c := range load[v1alpha1.GatewayParametersSpec](t, "testdata/gatewayparameters.yaml") {
+		if c.Field != "" && c.Message != "" {
+			refused[index.ReplaceAllString(c.Field, "")]++
+		}
+	}
+	check(reflect.TypeFor[v1alpha1.GatewayParametersSpec](), refused)
 }
