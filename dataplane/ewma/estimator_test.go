@@ -3,6 +3,7 @@ package ewma
 import (
 	"encoding/binary"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -261,30 +262,48 @@ func TestConcurrent(t *testing.T) {
 func FuzzEstimator(f *testing.F) {
 	f.Add(false, []byte("\x00\x10\x20\x30\x40\x50\x60\x70\x80\x90"))
 	f.Add(true, []byte("\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))
-	f.Fuzz(func(t *testing.T, plain bool, p []byte) {
-		o := Options{Plain: plain, Loops: 2, Min: 3 * ms, Max: 7 * time.Second}
-		e := newEstimator(t, o)
-		now := epoch
-		for ; len(p) >= 10; p = p[10:] {
-			now = now.Add(time.Duration(int64(binary.LittleEndian.Uint64(p)) >> (p[8] & 63))) // may go back
-			d := time.Duration(int64(binary.LittleEndian.Uint64(p[1:])) >> (p[9] & 63))
-			r := e.Loop(int(p[0] & 1))
-			switch p[0] >> 1 & 3 {
-			case 0, 1:
-				r.Observe(now, d)
-			case 2:
-				r.Censored(now, d)
-			default:
-				limit := r.Deadline(now)
-				r.Censored(now.Add(limit), limit)
-			}
-			got := e.Stats(now)
-			if got.Deadline < o.Min || got.Deadline > o.Max || e.Deadline(now) < o.Min || e.Deadline(now) > o.Max {
-				t.Fatalf("deadline out of bounds: %+v", got)
-			}
-			if v := e.aged(e.since(now)); !(v >= 0 && v <= float64(o.Max)) {
-				t.Fatalf("estimate %v", v)
-			}
+	f.Fuzz(deadlineHolds)
+}
+
+// TestDeadlineHolds does the same with sequences that are drawn.
+func TestDeadlineHolds(t *testing.T) {
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 13))
+		p := make([]byte, 10*(1+r.IntN(100)))
+		for i := range p {
+			p[i] = byte(r.Uint32())
 		}
-	})
+		deadlineHolds(t, seed%2 == 0, p)
+		if t.Failed() {
+			t.Fatalf("with seed %d", seed)
+		}
+	}
+}
+
+// deadlineHolds feeds an estimator with samples of any kind, length and time.
+func deadlineHolds(t *testing.T, plain bool, p []byte) {
+	o := Options{Plain: plain, Loops: 2, Min: 3 * ms, Max: 7 * time.Second}
+	e := newEstimator(t, o)
+	now := epoch
+	for ; len(p) >= 10; p = p[10:] {
+		now = now.Add(time.Duration(int64(binary.LittleEndian.Uint64(p)) >> (p[8] & 63))) // may go back
+		d := time.Duration(int64(binary.LittleEndian.Uint64(p[1:])) >> (p[9] & 63))
+		r := e.Loop(int(p[0] & 1))
+		switch p[0] >> 1 & 3 {
+		case 0, 1:
+			r.Observe(now, d)
+		case 2:
+			r.Censored(now, d)
+		default:
+			limit := r.Deadline(now)
+			r.Censored(now.Add(limit), limit)
+		}
+		got := e.Stats(now)
+		if got.Deadline < o.Min || got.Deadline > o.Max || e.Deadline(now) < o.Min || e.Deadline(now) > o.Max {
+			t.Fatalf("deadline out of bounds: %+v", got)
+		}
+		if v := e.aged(e.since(now)); !(v >= 0 && v <= float64(o.Max)) {
+			t.Fatalf("estimate %v", v)
+		}
+	}
 }

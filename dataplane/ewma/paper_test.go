@@ -103,9 +103,9 @@ func TestStorm(t *testing.T) {
 				if order == "fast first" && by > 8 {
 					by++ // the first slow one comes a cycle later
 				}
-				got, u := storm(t, Options{Min: c.min, Max: time.Minute}, c.perSecond, isSlow, by+8)
-				for i, estimate := range got[by-1:] { // and it stays there
-					if o := off(estimate); math.Abs(o) > 0.10 {
+				_, got, u := storm(t, Options{Min: c.min, Max: time.Minute}, c.perSecond, isSlow, by+8)
+				for i, deadline := range got[by-1:] { // and it stays there
+					if o := float64(deadline)/(2.5*float64(newMean)) - 1; math.Abs(o) > 0.10 {
 						t.Errorf("off by %+.1f %% after %d cycles: %v", 100*o, by+i, got)
 					}
 				}

@@ -94,10 +94,10 @@ const (
 )
 
 // storm warms an estimator up at the baseline, and starts the storm. It returns
-// the estimate after each of the given number of cycles.
-func storm(t testing.TB, o Options, perSecond int, isSlow func(i int) bool, cycles int) ([]time.Duration, *upstream) {
+// the estimate and the deadline after each of the given number of cycles.
+func storm(t testing.TB, o Options, perSecond int, isSlow func(i int) bool, cycles int) (estimates, deadlines []time.Duration, u *upstream) {
 	t.Helper()
-	u := &upstream{
+	u = &upstream{
 		e:       newEstimator(t, o),
 		every:   time.Second / time.Duration(perSecond),
 		latency: func(int) time.Duration { return baseline },
@@ -115,13 +115,12 @@ func storm(t testing.TB, o Options, perSecond int, isSlow func(i int) bool, cycl
 		}
 		return baseline
 	}
-	estimates := make([]time.Duration, cycles)
-	for i := range estimates {
+	for i := range cycles {
 		u.run(warm + time.Duration(i+1)*cycle)
-		u.e.Deadline(epoch.Add(u.now)) // merges what is due
-		estimates[i] = u.e.Stats(epoch.Add(u.now)).Estimate
+		deadlines = append(deadlines, u.e.Deadline(epoch.Add(u.now))) // merges what is due
+		estimates = append(estimates, u.e.Stats(epoch.Add(u.now)).Estimate)
 	}
-	return estimates, u
+	return estimates, deadlines, u
 }
 
 func slowFirst(i int) bool { return i%2 == 0 }
@@ -142,7 +141,7 @@ func off(estimate time.Duration) float64 { return float64(estimate)/float64(newM
 func share(t testing.TB, o Options, perSecond, runs int) (within, meanOff float64) {
 	t.Helper()
 	for seed := range runs {
-		d, _ := storm(t, o, perSecond, coin(uint64(seed)), 8)
+		d, _, _ := storm(t, o, perSecond, coin(uint64(seed)), 8)
 		meanOff += off(d[7]) / float64(runs)
 		if math.Abs(off(d[7])) <= 0.10 {
 			within += 1 / float64(runs)
