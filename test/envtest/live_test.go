@@ -1,6 +1,7 @@
 package envtest
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -70,72 +71,112 @@ func (w *world) live() (*dataplane.Server, func(*controllers.ManagerOptions)) {
 // endpoints gives the port http of a Service one endpoint.
 func (w *world) endpoints(service string, backend *httptest.Server) {
 	w.Helper()
-	at := netip.MustParseAddrPort(backend.Listener.Addr().String())
-	name, port := "http", int32(at.Port())
+	w.slice(service, service, netip.MustParseAddrPort(backend.Listener.Addr().String()))
+}
+
+// slice gives the port http of a Service one more endpoint.
+func (w *world) slice(name, service string, at netip.AddrPort) {
+	w.Helper()
+	http, port := "http", int32(at.Port())
 	w.create(&discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: w.name, Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+		ObjectMeta:  metav1.ObjectMeta{Namespace: w.name, Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
+		Ports:       []discoveryv1.EndpointPort{{Name: &http, Port: &port}},
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{at.Addr().String()}}},
 	})
 }
 
-// backendServer starts a backend on an address of this host that an EndpointSlice may
-// have: not the loopback one.
-func backendServer(t testing.TB, h http.HandlerFunc) *httptest.Server {
+// ownAddress returns an address of this host that an EndpointSlice may have: not the
+// loopback one.
+func ownAddress(t testing.TB) netip.Addr {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range addrs {
-		p, err := netip.ParsePrefix(a.String())
-		if err != nil || !p.Addr().Is4() || !p.Addr().IsGlobalUnicast() {
-			continue
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() && p.Addr().IsGlobalUnicast() {
+			return p.Addr()
 		}
-		ln, err := net.Listen("tcp", net.JoinHostPort(p.Addr().String(), "0"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := httptest.NewUnstartedServer(h)
-		s.Listener.Close()
-		s.Listener = ln
-		s.Start()
-		t.Cleanup(s.Close)
-		return s
 	}
 	t.Fatal("this host has no IPv4 address besides the loopback one")
-	return nil
+	return netip.Addr{}
 }
 
-// caller is a client with one connection, which counts how often it was made.
+// backendServer starts a backend that an EndpointSlice may name. edit may change it
+// before.
+func backendServer(t testing.TB, h http.HandlerFunc, edit ...func(*http.Server)) *httptest.Server {
+	t.Helper()
+	ln, err := net.Listen("tcp", netip.AddrPortFrom(ownAddress(t), 0).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(h)
+	s.Listener.Close()
+	s.Listener = ln
+	for _, e := range edit {
+		e(s.Config)
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// caller is a client with one connection, used by one goroutine at a time. When it
+// is lost a request fails, and the next one makes another: net/http's client gives
+// connections up by itself when this machine is slow.
 type caller struct {
-	http.Client
-	url   string
+	addr  string
 	host  string
+	conn  net.Conn // nil before the first request
+	r     *bufio.Reader
 	dials atomic.Int64
 }
 
 func newCaller(t testing.TB, port int, host string) *caller {
-	c := &caller{url: fmt.Sprintf("http://127.0.0.1:%d", port), host: host}
-	dialer := net.Dialer{}
-	tr := &http.Transport{MaxConnsPerHost: 1, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c.dials.Add(1)
-		return dialer.DialContext(ctx, network, addr)
-	}}
-	c.Transport = tr
-	t.Cleanup(tr.CloseIdleConnections)
+	c := &caller{addr: fmt.Sprintf("127.0.0.1:%d", port), host: host}
+	t.Cleanup(func() { c.close() })
 	return c
+}
+
+func (c *caller) close() {
+	if c.conn != nil {
+		c.conn.Close()
+		c.conn = nil
+	}
+}
+
+// ask sends a GET to a host. The body is to be read before the next one.
+func (c *caller) ask(host, path string, edit ...func(*http.Request)) (*http.Response, error) {
+	if c.conn == nil {
+		conn, err := net.Dial("tcp", c.addr)
+		if err != nil {
+			return nil, err
+		}
+		c.dials.Add(1)
+		c.conn, c.r = conn, bufio.NewReader(conn)
+	}
+	q, err := http.NewRequest(http.MethodGet, "http://"+host+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range edit {
+		e(q)
+	}
+	_ = c.conn.SetDeadline(time.Now().Add(5 * time.Minute))
+	if err = q.Write(c.conn); err == nil {
+		var res *http.Response
+		if res, err = http.ReadResponse(c.r, q); err == nil {
+			return res, nil
+		}
+	}
+	c.close()
+	return nil, err
 }
 
 // get returns the status of a GET.
 func (c *caller) get(path string) (int, error) {
-	q, err := http.NewRequest(http.MethodGet, c.url+path, nil)
-	if err != nil {
-		return 0, err
-	}
-	q.Host = c.host
-	res, err := c.Do(q)
+	res, err := c.ask(c.host, path)
 	if err != nil {
 		return 0, err
 	}
