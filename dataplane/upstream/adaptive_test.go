@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/dataplane/ir"
+	"github.com/headgate/headgate/dataplane/message"
 )
 
 // adaptiveRig is a rig with one cluster of the given adaptive timeout.
@@ -106,7 +107,15 @@ func TestNoDeathSpiral(t *testing.T) {
 	}
 }
 
-// Default settings hurt nobody who answers within 5 s.
+// warm has a cluster answer 100 requests in 5 ms each.
+func (r *rig) warm(c *Cluster) {
+	for range 100 {
+		r.answerAfter(c, Try{}, 5*time.Millisecond)
+	}
+}
+
+// Default settings hurt nobody who answers within 5 s, and none whose request or
+// response takes its time.
 func TestDefaultsHurtNobody(t *testing.T) {
 	for name, run := range map[string]func(*rig, *Cluster) []*caller{
 		"a mixed upstream": func(r *rig, c *Cluster) (out []*caller) {
@@ -130,15 +139,63 @@ func TestDefaultsHurtNobody(t *testing.T) {
 			return out
 		},
 		"a report after a long silence": func(r *rig, c *Cluster) (out []*caller) {
-			for range 100 {
-				out = append(out, r.answerAfter(c, Try{}, 5*time.Millisecond))
-			}
+			r.warm(c)
 			r.loops[0].advance(24 * time.Hour)
 			return append(out, r.answerAfter(c, Try{}, 50*time.Second))
+		},
+		"an upload of 2 minutes": func(r *rig, c *Cluster) []*caller {
+			r.warm(c)
+			x := &caller{}
+			x.Init(r.loops[0], x, nil)
+			x.onReady = func() {
+				x.SendHead(&message.Request{Method: []byte("POST"), Host: []byte("a"), Path: []byte("/"), ContentLength: 120, Major: 1, Minor: 1})
+			}
+			x.Open(c.Shard(0), Try{})
+			tr := r.loops[0].last()
+			for range 120 {
+				r.loops[0].advance(time.Second)
+				x.SendData([]byte("x"))
+			}
+			x.SendEnd(nil)
+			r.loops[0].advance(4 * time.Second)
+			tr.conn.OnRead([]byte(okAnswer))
+			x.want(r.t, "ready", "head", "data", "end")
+			return []*caller{x}
+		},
+		"events for 10 minutes": func(r *rig, c *Cluster) []*caller {
+			r.warm(c)
+			x := r.open(c, 0, Try{Streaming: true})
+			tr := r.loops[0].last()
+			r.loops[0].advance(50 * time.Second) // until there is something to tell
+			tr.conn.OnRead([]byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"))
+			for i := range 10 {
+				r.loops[0].advance(time.Minute)
+				tr.conn.OnRead([]byte("data: 1\n\n"))
+				if len(x.data) != 9*(i+1) {
+					r.t.Errorf("after %d minutes %q", i+1, x.data)
+				}
+			}
+			return []*caller{x}
+		},
+		"a WebSocket": func(r *rig, c *Cluster) []*caller {
+			r.warm(c)
+			x := r.open(c, 0, Try{Streaming: true})
+			tr := r.loops[0].last()
+			r.loops[0].advance(50 * time.Second)
+			tr.conn.OnRead([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"))
+			r.loops[0].advance(time.Hour)
+			tr.sent = nil
+			x.SendData([]byte("ping"))
+			tr.conn.OnRead([]byte("pong"))
+			if string(tr.sent) != "ping" || string(x.data) != "pong" {
+				r.t.Errorf("after an hour %q was sent, and %q came", tr.sent, x.data)
+			}
+			return []*caller{x}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, c := adaptiveRig(t, ir.AdaptiveTimeout{}, ir.Pool{})
+			r.t = t
 			for i, x := range run(r, c) {
 				if x.failure.Err != nil {
 					t.Errorf("request %d: %v", i, x.failure.Err)
