@@ -15,7 +15,7 @@ import (
 // most, who is shed is told when to come again, and all places come back.
 func TestQueueHolds(t *testing.T) {
 	ends := make(map[string]int)
-	for seed := range uint64(200) {
+	for seed := range uint64(60) {
 		queueHolds(t, rand.New(rand.NewPCG(seed, 21)), ends)
 		if t.Failed() {
 			t.Fatalf("with seed %d", seed)
