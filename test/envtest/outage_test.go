@@ -74,7 +74,6 @@ func TestOutage(t *testing.T) {
 	before, writes := versions(), len(r.traffic.writes())
 
 	c := newCaller(t, port, "hr.example.com")
-	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	var good, bad atomic.Int64
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -279,7 +278,6 @@ func TestPortHeld(t *testing.T) {
 	other.stop()
 	gone := time.Now()
 	c := newCaller(t, other.port, "hr.example.com")
-	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	w.eventually(func() string {
 		if got, err := c.get("/"); err != nil || got != http.StatusFound {
 			return fmt.Sprintf("it answers %d, %v", got, err)
