@@ -167,6 +167,13 @@ func TestStampede(t *testing.T) {
 		if odd > 0 || served < pool || served+refused != clients {
 			t.Errorf("%d served, %d refused, %d odd, of %d", served, refused, odd, clients)
 		}
+		shed := 0.0
+		for _, reason := range []string{"full", "share", "timeout"} {
+			shed += g.metric(t, `headgate_upstream_shed_total{cluster="default/hung:80",reason="`+reason+`"}`)
+		}
+		if int(shed) != refused {
+			t.Errorf("%d clients were refused, and %v were counted", refused, shed)
+		}
 		for i := range 100 {
 			r := exchange(t, g.addr, "GET / HTTP/1.1\r\nHost: hung\r\nConnection: close\r\n\r\n")
 			if r.status != 200 {
@@ -179,6 +186,62 @@ func TestStampede(t *testing.T) {
 			}
 			return nil
 		})
+	})
+}
+
+// Four times as many clients as there are places: each request is served, since it
+// is held until it has a place, and the backend never has more than there are.
+func TestHeldRequestsAreServed(t *testing.T) {
+	const pool, clients, each = 10, 40, 20
+	be := newBackend(t, "be")
+	var now, most atomic.Int64
+	release := newGate(t)
+	be.set(func(u *upstreamConn, r *request) {
+		n := now.Add(1)
+		release.wait()
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		time.Sleep(5 * time.Millisecond)
+		now.Add(-1) // before the answer, behind which the next one may come
+		be.echo(u, r)
+	})
+	g := start(t, options{args: []string{"--pool-size", strconv.Itoa(pool), "--pool-wait-timeout", "2m"}}, be.manifest(), simpleRoute("be", be))
+	var all sync.WaitGroup
+	var failed atomic.Int64
+	for range clients {
+		c := dial(t, g.addr)
+		c.patient(2 * time.Minute)
+		all.Go(func() {
+			for range each {
+				r, err := &response{}, c.trySend("GET / HTTP/1.1\r\nHost: be\r\n\r\n")
+				if err == nil {
+					r, err = readResponse(c.br, "GET")
+				}
+				if err != nil || r.status != 200 {
+					failed.Add(1)
+					return
+				}
+			}
+		})
+	}
+	eventually(t, patience, func() error {
+		if n := g.metric(t, `headgate_upstream_requests_held{cluster="default/be:80"}`); n != clients-pool {
+			return fmt.Errorf("%v requests are held, want %d", n, clients-pool)
+		}
+		return nil
+	})
+	release.open()
+	all.Wait()
+	t.Run("B21/held-and-served", func(t *testing.T) {
+		if n := failed.Load(); n > 0 {
+			t.Errorf("%d of %d clients were failed", n, clients)
+		}
+		if n := most.Load(); n > pool {
+			t.Errorf("%d requests were at the backend at once, the pool has %d places", n, pool)
+		}
+		if n := g.metric(t, `headgate_backpressure_propagation_seconds_count{cluster="default/be:80"}`); n < 1 {
+			t.Errorf("T_bp was measured %v times", n)
+		}
 	})
 }
 
