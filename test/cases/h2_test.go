@@ -160,32 +160,50 @@ func TestHTTP2(t *testing.T) {
 			t.Errorf("got %q, trailers %v", body, resp.Trailer)
 		}
 	})
-	t.Run("B20/h2-events", func(t *testing.T) { // each is there when it was sent
-		next := make(chan struct{})
-		be.set(func(u *upstreamConn, _ *request) {
-			u.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-			for range next {
-				u.write("9\r\ndata: x\n\n\r\n")
+	for _, kind := range []struct{ name, media, message, status string }{
+		{"events", "text/event-stream", "data: x\n\n", ""},
+		{"grpc", "application/grpc", "\x00\x00\x00\x00\x04four", "0"}, // a message of four bytes
+	} {
+		t.Run("B20/h2-"+kind.name, func(t *testing.T) { // each is there when it was sent
+			next := make(chan struct{})
+			be.set(func(u *upstreamConn, _ *request) {
+				u.write("HTTP/1.1 200 OK\r\nContent-Type: " + kind.media + "\r\nTransfer-Encoding: chunked\r\nTrailer: Grpc-Status\r\n\r\n")
+				for range next {
+					u.write("9\r\n" + kind.message + "\r\n")
+				}
+				if kind.status != "" {
+					u.write("0\r\nGrpc-Status: " + kind.status + "\r\n\r\n")
+				} else {
+					u.write("0\r\n\r\n")
+				}
+			})
+			q, err := http.NewRequest(http.MethodPost, "https://a/", nil)
+			if err != nil {
+				t.Fatal(err)
 			}
-			u.write("0\r\n\r\n")
+			q.Header.Set("Content-Type", kind.media)
+			q.Header.Set("Te", "trailers")
+			resp, err := c.Do(q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			buf := make([]byte, len(kind.message))
+			for range 10 {
+				next <- struct{}{}
+				if _, err := io.ReadFull(resp.Body, buf); err != nil || string(buf) != kind.message {
+					t.Fatalf("got %q, %v", buf, err)
+				}
+			}
+			close(next)
+			if _, err := resp.Body.Read(buf); err != io.EOF {
+				t.Errorf("the stream ended with %v", err)
+			}
+			if got := resp.Trailer.Get("Grpc-Status"); got != kind.status {
+				t.Errorf("the status is %q, want %q", got, kind.status)
+			}
 		})
-		resp, err := c.Get("https://a/")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		buf := make([]byte, 9)
-		for range 10 {
-			next <- struct{}{}
-			if _, err := io.ReadFull(resp.Body, buf); err != nil || string(buf) != "data: x\n\n" {
-				t.Fatalf("got %q, %v", buf, err)
-			}
-		}
-		close(next)
-		if _, err := resp.Body.Read(buf); err != io.EOF {
-			t.Errorf("the stream ended with %v", err)
-		}
-	})
+	}
 }
 
 // endless is a body without an end.
