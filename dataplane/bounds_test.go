@@ -59,7 +59,7 @@ func TestClientBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 			t.Fatal(err)
 		}
 		return c, bufio.NewReader(c)
@@ -79,7 +79,7 @@ func TestClientBounds(t *testing.T) {
 	second, secondReader := dial()
 	want(asked(t, second, secondReader), "127.0.0.1")
 
-	next(ir.Client{IdleTimeout: 50 * time.Millisecond})
+	next(ir.Client{IdleTimeout: time.Second})
 	third, thirdReader := dial()
 	want(asked(t, third, thirdReader), "192.0.2.7, 127.0.0.1")
 	if _, err := thirdReader.ReadByte(); !errors.Is(err, io.EOF) {

@@ -90,6 +90,8 @@ func TestConnectionLimit(t *testing.T) {
 		c.send(t, "/hang")
 		busy = append(busy, c)
 	}
+	// Before its request is seen a connection makes room like an idle one.
+	eventually(t, "all requests are under way", func() bool { return clusterStats(s)["default/be:80"].Active == 8 })
 	eventually(t, "the gate closes", func() bool { return s.Guard().Cause == pressure.ByConnections })
 	late := connect(t, addr) // in the kernel's queue
 	late.send(t, "/")
@@ -241,7 +243,8 @@ func TestNoDescriptors(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "a connection is shed", func() bool { _, shed := s.Accepts(); return shed > 0 })
+	// Each takes a descriptor for a moment, which the upstream's could be.
+	eventually(t, "the connections are shed", func() bool { _, shed := s.Accepts(); return int(shed) >= len(sockets) })
 	// The pooled connection to the backend still serves; a new one can't be made.
 	survivor.send(t, "/")
 	if got := survivor.status(patience); got != 200 {

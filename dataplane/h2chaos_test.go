@@ -52,7 +52,8 @@ func testH2Chaos(t *testing.T, pool ir.Pool) {
 		}
 	})
 	s := newServer(t, func(o *Options) {
-		o.Timeouts.Body, o.Timeouts.Write, o.Timeouts.Header = 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
+		o.Timeouts.Body, o.Timeouts.Write = 300*time.Millisecond, 300*time.Millisecond
+		o.Timeouts.Header = 5 * time.Second // has room for 40 handshakes
 		o.Timeouts.Linger = 100 * time.Millisecond
 	})
 	cl := clusterOf("default/be:80", be.URL)
@@ -63,7 +64,7 @@ func testH2Chaos(t *testing.T, pool ir.Pool) {
 		wg.Go(func() { chaos(t, addr, rand.New(rand.NewPCG(1, uint64(i)))) })
 	}
 	wg.Wait()
-	end := time.Now().Add(20 * time.Second)
+	end := time.Now().Add(2 * patience)
 	for {
 		cl := clusterStats(s)["default/be:80"]
 		if s.Connections() == 0 && cl.Active == 0 && cl.Held == 0 {
@@ -92,7 +93,7 @@ func chaos(t *testing.T, addr string, r *rand.Rand) {
 		return
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		t.Error(err)
 		return

@@ -19,9 +19,7 @@ func TestH2RequestWithoutABodyThatDoesNotEnd(t *testing.T) {
 	p.request(1, false, ":method", "POST", "content-length", "0")
 	p.wantStatus(1, "408")
 	p.wantReset(1, http2.ErrCodeNo)
-	if st := clusterStats(s)["default/be:80"]; st.Active != 0 {
-		t.Errorf("the pool's place was not given back: %+v", st)
-	}
+	eventually(t, "the pool's place is given back", func() bool { return clusterStats(s)["default/be:80"].Active == 0 })
 }
 
 // Frames that come in pieces keep a connection open no more than whole ones.

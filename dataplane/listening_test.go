@@ -35,7 +35,7 @@ func take(m map[netip.AddrPort][]int, a netip.AddrPort) []int {
 
 // fetch answers what is served at addr, or the error.
 func fetch(addr string) string {
-	c := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	c := http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := c.Get("http://" + addr + "/")
 	if err != nil {
 		return err.Error()

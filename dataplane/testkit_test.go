@@ -3,10 +3,13 @@ package dataplane
 import (
 	"context"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,7 +77,7 @@ func oneRoute(c *ir.Cluster, change func(*ir.Rule)) *ir.Snapshot {
 	if change != nil {
 		change(rule)
 	}
-	addr := netip.MustParseAddrPort(freeAddress())
+	addr := freeAddress()
 	return &ir.Snapshot{
 		Clusters: []*ir.Cluster{c},
 		Sockets: []*ir.Socket{{
@@ -87,11 +90,23 @@ func oneRoute(c *ir.Cluster, change func(*ir.Rule)) *ir.Snapshot {
 	}
 }
 
-// freeAddress returns a loopback address that nobody listens on.
-func freeAddress() string {
-	l := httptest.NewUnstartedServer(nil)
-	defer l.Close()
-	return l.Listener.Addr().String()
+// portCursor is where the search for a free port goes on.
+var portCursor atomic.Uint32
+
+// freeAddress returns a loopback address that nobody listens on. It is below the
+// range that the kernel gives to outgoing connections, and to listeners that name
+// no port, so that none takes it meanwhile.
+func freeAddress() netip.AddrPort {
+	const low, span = 12_000, 6_000 // test/cases has those from 20,000
+	for range span {
+		port := uint16(low + (os.Getpid()*97+int(portCursor.Add(1)))%span)
+		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
+		if l, err := net.Listen("tcp4", addr.String()); err == nil {
+			l.Close()
+			return addr
+		}
+	}
+	panic("no free port")
 }
 
 // apply applies a snapshot and returns the address of its first socket.
