@@ -15,7 +15,8 @@ import (
 // more than the kernel takes at once and the reader is slow.
 func TestCloseDelivers(t *testing.T) {
 	const total = 24 << 20
-	r := start(t, Options{CloseTimeout: 300 * time.Millisecond})
+	const timeout = 2 * time.Second
+	r := start(t, Options{CloseTimeout: timeout})
 	closed := make(chan error, 1)
 	ln := listenOn(t, r, func(*Loop, *Conn) Handler {
 		return &probe{
@@ -26,9 +27,9 @@ func TestCloseDelivers(t *testing.T) {
 	})
 	nc := dialTCP(t, ln.Addr())
 	mustWrite(t, nc, []byte("x"))
-	// For several timeouts the reader is slow, but it does read.
+	// For longer than the timeout the reader is slow, but it does read.
 	n := int64(0)
-	for end := time.Now().Add(700 * time.Millisecond); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(3 * timeout / 2); time.Now().Before(end); time.Sleep(timeout / 32) {
 		k, err := io.CopyN(io.Discard, nc, 256<<10)
 		if n += k; err != nil {
 			t.Fatalf("after %d bytes: %v", n, err)

@@ -12,7 +12,7 @@ import (
 )
 
 // patience is how long a test waits for what should happen at once.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // probe is a handler made of functions; those that are nil do nothing.
 type probe struct {
@@ -133,6 +133,15 @@ func on(t testing.TB, l *Loop, fn func()) {
 		fn()
 	})
 	receive(t, done, "posted function")
+}
+
+// pause pauses a listener and waits until all of its loops have seen it.
+func pause(t testing.TB, ln *Listener) {
+	t.Helper()
+	ln.Pause()
+	for _, s := range ln.sockets {
+		on(t, s.loop, func() {})
+	}
 }
 
 // receive waits for a value.

@@ -175,8 +175,7 @@ func TestHandOverWakesOncePerBatch(t *testing.T) {
 	r := start(t, Options{Workers: 2})
 	var count atomic.Int64
 	ln := listenOn(t, r, func(*Loop, *Conn) Handler { count.Add(1); return &probe{} })
-	ln.Pause()
-	time.Sleep(5 * time.Millisecond)
+	pause(t, ln)
 	for range n {
 		dialTCP(t, ln.Addr())
 	}
@@ -197,8 +196,8 @@ func TestPauseAndResumeListener(t *testing.T) {
 			var count atomic.Int64
 			ln := listenOn(t, r, func(l *Loop, c *Conn) Handler { count.Add(1); return echo(l, c) })
 			for round := range 3 {
-				ln.Pause()
-				ln.Pause()
+				pause(t, ln)
+				pause(t, ln)
 				before := count.Load()
 				events := r.AcceptorStats().Events + r.Loops()[0].Stats().Events + r.Loops()[1].Stats().Events
 				var waiting []*net.TCPConn
@@ -343,8 +342,7 @@ func TestAdopt(t *testing.T) {
 	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK == 0 {
 		t.Fatalf("handing the file over made the acceptor's socket blocking: %v", err)
 	}
-	ln.Pause()
-	on(t, old.Loops()[0], func() {})
+	pause(t, ln)
 	waiting := dialTCP(t, ln.Addr())
 	mustWrite(t, waiting, []byte("x"))
 	if err := old.Close(); err != nil {

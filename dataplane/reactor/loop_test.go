@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -225,17 +226,23 @@ func TestIdleMakesNoSystemCalls(t *testing.T) {
 			l := r.Loops()[0]
 			on(t, l, func() { l.Schedule(&timer, time.Millisecond) })
 			eventually(t, "the timer fires", func() bool { return l.Stats().Alarms > 0 })
-			time.Sleep(30 * time.Millisecond) // what is under way comes to its end
-
 			loops := append([]*Loop{r.acceptor}, r.Loops()...)
-			var before []string
-			for _, l := range loops {
-				before = append(before, activity(t, l))
+			all := func() (out []string) {
+				for _, l := range loops {
+					out = append(out, activity(t, l))
+				}
+				return out
 			}
+			eventually(t, "what is under way comes to its end", func() bool {
+				before := all()
+				time.Sleep(30 * time.Millisecond)
+				return slices.Equal(before, all())
+			})
+			before := all()
 			time.Sleep(300 * time.Millisecond)
-			for i, l := range loops {
-				if after := activity(t, l); after != before[i] {
-					t.Errorf("loop %d: %s, then %s", l.Index(), before[i], after)
+			for i, after := range all() {
+				if after != before[i] {
+					t.Errorf("loop %d: %s, then %s", loops[i].Index(), before[i], after)
 				}
 			}
 		})

@@ -323,7 +323,7 @@ func TestClockFollowsBothClocks(t *testing.T) {
 	}
 	c := clock{base: time.Now().Add(-time.Minute)}
 	c.read()
-	if age := time.Since(c.base); age > time.Second {
+	if age := time.Since(c.base); age > 30*time.Second {
 		t.Errorf("wall clock was not read again; reading is %v old", age)
 	}
 }
