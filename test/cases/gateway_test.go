@@ -27,6 +27,7 @@ type gateway struct {
 	args   []string
 	cmd    *exec.Cmd
 	log    *logBuffer
+	out    *os.File      // gets the log instead, if not nil
 	done   chan struct{} // closed when the process has ended
 	err    error         // from Wait; read after done
 }
@@ -80,6 +81,9 @@ func (g *gateway) run(t testing.TB) {
 		"--drain-period", "1s", "--status-dir", g.status}, g.args...)
 	g.cmd = exec.Command(os.Getenv(binaryEnv), args...)
 	g.cmd.Stdout, g.cmd.Stderr = g.log, g.log
+	if g.out != nil {
+		g.cmd.Stdout, g.cmd.Stderr = g.out, g.out
+	}
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := g.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // chain is a site whose gateways follow each other.
@@ -65,12 +67,18 @@ func (c *chain) withSocket(args []string) []string {
 	return append(args[:len(args):len(args)], "--admin-socket", filepath.Join(c.dir, fmt.Sprintf("admin-%d", sockets.Add(1))))
 }
 
-// launch starts a further gateway on the same site, and does not wait.
-func (c *chain) launch(t *testing.T, args ...string) *gateway {
-	t.Helper()
+// successor is a further gateway on the same site, not started.
+func (c *chain) successor(args ...string) *gateway {
 	old := c.current
 	g := &gateway{dir: old.dir, status: old.status, addr: old.addr, admin: old.admin, log: &logBuffer{}, done: make(chan struct{})}
 	g.args = c.withSocket(append(old.args[:len(old.args):len(old.args)], args...))
+	return g
+}
+
+// launch starts a further gateway on the same site, and does not wait.
+func (c *chain) launch(t *testing.T, args ...string) *gateway {
+	t.Helper()
+	g := c.successor(args...)
 	g.run(t)
 	return g
 }
@@ -104,12 +112,41 @@ func (g *gateway) await(t *testing.T, what string) {
 // awaitLog waits until the process has said something.
 func (g *gateway) awaitLog(t *testing.T, text string) {
 	t.Helper()
+	g.awaitLogs(t, text, 1)
+}
+
+// awaitLogs waits until the process has said something n times.
+func (g *gateway) awaitLogs(t *testing.T, text string, n int) {
+	t.Helper()
 	eventually(t, 2*patience, func() error {
-		if !strings.Contains(g.log.String(), text) {
-			return fmt.Errorf("the log does not say %q", text)
+		if got := strings.Count(g.log.String(), text); got < n {
+			return fmt.Errorf("the log says %q %d times, want %d", text, got, n)
 		}
 		return nil
 	})
+}
+
+// stuck launches a gateway that stops at the first line of its log, which is that
+// it has the sockets: nobody reads what it says.
+func (c *chain) stuck(t *testing.T) *gateway {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	defer w.Close()
+	size, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, os.Getpagesize())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	g := c.successor()
+	g.out = w
+	g.run(t)
+	return g
 }
 
 // kill ends the process without a word.
@@ -332,14 +369,11 @@ func TestHandover(t *testing.T) {
 	t.Run("handover/new-dies-before-serving", func(t *testing.T) {
 		c := newChain(t)
 		l := c.newLoad()
-		bad := filepath.Join(c.current.dir, "broken.yaml")
-		for range 2 {
-			writeFile(t, bad, "{") // a new process gets no first configuration from that
-			g := c.launch(t)
-			c.current.awaitLog(t, "a new process has the sockets")
+		for i := range 2 {
+			g := c.stuck(t)
+			c.current.awaitLogs(t, "a new process has the sockets", i+1)
 			g.kill()
-			c.current.awaitLog(t, "went before it served")
-			os.Remove(bad)
+			c.current.awaitLogs(t, "went before it served", i+1)
 		}
 		c.next(t)
 		l.end(t)
