@@ -20,6 +20,17 @@ func (s *Server) Clusters() iter.Seq2[string, upstream.Stats] {
 	}
 }
 
+// Work returns what became of the requests to a cluster; false when there is none of
+// the name. Unlike the states of [Server.Clusters] it is dear: it is meant for a few
+// of them.
+func (s *Server) Work(cluster string) (upstream.Work, bool) {
+	c := s.clusters.Cluster(cluster)
+	if c == nil {
+		return upstream.Work{}, false
+	}
+	return c.Work(), true
+}
+
 // endpointChanged logs what happened to an endpoint's health.
 func (s *Server) endpointChanged(e upstream.EndpointEvent) {
 	fields := []zap.Field{zap.String("cluster", e.Cluster), zap.String("endpoint", e.Address)}

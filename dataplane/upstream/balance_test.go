@@ -87,7 +87,7 @@ func TestAllUnwellShareTheLoad(t *testing.T) {
 	for _, b := range []ir.Balance{ir.BalanceLeastRequest, ir.BalanceRoundRobin, ir.BalancePeakEWMA} {
 		h := newHealth(t, func(c *ir.Cluster) { c.Balance = b }, one, two, three)
 		for _, a := range []string{one, two, three} {
-			h.endpoint(a).declare(false)
+			h.endpoint(a).declare(errUnwell)
 		}
 		got := h.shares(3000)
 		for _, a := range []string{one, two, three} {

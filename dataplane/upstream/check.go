@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -50,12 +51,13 @@ func (t *endpointTest) end() {
 	t.ended = true
 }
 
-// declare gives the test's verdict on the endpoint, unless it has ended.
-func (t *endpointTest) declare(e *Endpoint, well bool) {
+// declare gives the test's verdict on the endpoint, nil when it is well, unless the
+// test has ended.
+func (t *endpointTest) declare(e *Endpoint, why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.ended {
-		e.declare(well)
+		e.declare(why)
 	}
 }
 
@@ -139,13 +141,16 @@ func (c *checker) watch(ctx context.Context, e *Endpoint, t *endpointTest) {
 		}
 		if inARow >= limit {
 			well, inARow = !well, 0
-			t.declare(e, well)
+			t.declare(e, err)
 		}
 		timer.Reset(spec.Interval - rand.N(spec.Interval/10+1))
 	}
 }
 
-var errCheckStatus = errors.New("status")
+var (
+	errCheckStatus = errors.New("status")
+	errUnwell      = errors.New("its checks failed")
+)
 
 // ask checks once.
 func (c *checker) ask(ctx context.Context, e *Endpoint, spec ir.HealthCheck) error {
@@ -161,7 +166,7 @@ func (c *checker) ask(ctx context.Context, e *Endpoint, spec ir.HealthCheck) err
 	r.Header.Set("User-Agent", "headgate-health-check")
 	answer, err := c.client.Do(r)
 	if err != nil {
-		return err
+		return checkError(err, spec)
 	}
 	defer answer.Body.Close()
 	if _, err := io.CopyN(io.Discard, answer.Body, maxCheckBody); err != nil && !errors.Is(err, io.EOF) {
@@ -175,8 +180,24 @@ func (c *checker) ask(ctx context.Context, e *Endpoint, spec ir.HealthCheck) err
 	return fmt.Errorf("%w %d", errCheckStatus, answer.StatusCode)
 }
 
-// declare makes the endpoint well or unwell.
-func (e *Endpoint) declare(well bool) {
+// checkError makes an error of the HTTP client one that tells what it does not
+// repeat: an operator knows the URL.
+func checkError(err error, spec ir.HealthCheck) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %v", spec.Timeout)
+	}
+	if whole := (*url.Error)(nil); errors.As(err, &whole) {
+		return whole.Err
+	}
+	return err
+}
+
+// declare makes the endpoint well, when why is nil, or unwell.
+func (e *Endpoint) declare(why error) {
+	well := why == nil
+	if !well {
+		e.illness.Store(&why)
+	}
 	if e.unwell.Swap(!well) == !well {
 		return
 	}

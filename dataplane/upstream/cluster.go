@@ -21,11 +21,12 @@ const (
 // Cluster is one upstream at run time. It lives as long as snapshots name it;
 // exchanges that hold it after that finish undisturbed.
 type Cluster struct {
-	name   string
-	now    func() time.Time // not for loops, which have a clock
-	state  atomic.Pointer[clusterState]
-	shards []*Shard // by loop
-	gate   *pressure.Gate
+	name     string
+	instance uint64           // tells it from an earlier one of the name
+	now      func() time.Time // not for loops, which have a clock
+	state    atomic.Pointer[clusterState]
+	shards   []*Shard // by loop
+	gate     *pressure.Gate
 
 	// special is the number of endpoints that are ejected, unwell, or start
 	// slowly; as a rule it is 0, and a pick need not look.

@@ -218,7 +218,7 @@ func (c *Conn) OnClose(err error) {
 	if was == connConnecting {
 		c.shard.metrics.ConnectFailed()
 		c.stream, s.conn = nil, nil
-		c.shard.outcome(c.endpoint, false)
+		c.shard.outcome(c.endpoint, FaultConnect)
 		s.failSafe(errConnect(c.endpoint, err))
 		return
 	}
@@ -231,7 +231,7 @@ func (c *Conn) lost(reason string, err error) {
 	stale := s.reused && !s.heard
 	// A pooled connection that was closed says nothing against the endpoint.
 	if !stale && !s.responseBegan {
-		c.shard.outcome(c.endpoint, false)
+		c.shard.outcome(c.endpoint, FaultBroken)
 	}
 	s.gaveUp()
 	s.failWith(Failure{
@@ -244,7 +244,7 @@ func (c *Conn) lost(reason string, err error) {
 // broken fails the stream because the upstream does not speak HTTP.
 func (c *Conn) broken(err *message.RequestError) {
 	if !c.stream.responseBegan {
-		c.shard.outcome(c.endpoint, false)
+		c.shard.outcome(c.endpoint, FaultProtocol)
 	}
 	c.stream.failWith(Failure{Err: err})
 }

@@ -17,14 +17,16 @@ type Endpoint struct {
 	removed atomic.Bool
 	idle    []idleList // by loop
 
-	active    atomic.Int64  // streams on it, over all loops
-	latency   latency       // only kept for peak EWMA
-	failures  atomic.Int32  // in a row
-	ejections atomic.Int32  // in a row
-	ejected   atomic.Int64  // until when, in Unix nanoseconds; 0 when it is not
-	unwell    atomic.Bool   // the active check says so
-	joined    atomic.Int64  // when, in Unix nanoseconds, while it starts slowly; else 0
-	check     *endpointTest // nil without active checks; the manager's
+	active    atomic.Int64          // streams on it, over all loops
+	latency   latency               // only kept for peak EWMA
+	failures  atomic.Int32          // in a row
+	ejections atomic.Int32          // in a row
+	ejected   atomic.Int64          // until when, in Unix nanoseconds; 0 when it is not
+	fault     atomic.Uint32         // the one that it was ejected for
+	unwell    atomic.Bool           // the active check says so
+	illness   atomic.Pointer[error] // what the check said
+	joined    atomic.Int64          // when, in Unix nanoseconds, while it starts slowly; else 0
+	check     *endpointTest         // nil without active checks; the manager's
 }
 
 // Addr returns the endpoint's address.

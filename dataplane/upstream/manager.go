@@ -52,6 +52,7 @@ type Manager struct {
 
 	mu       sync.Mutex
 	clusters map[string]*Cluster
+	made     uint64     // clusters, ever
 	sorted   []*Cluster // all of them, by name; nil since one came or went
 }
 
@@ -147,7 +148,8 @@ func (m *Manager) Retire(keep []*ir.Cluster) {
 }
 
 func (m *Manager) newCluster(want *ir.Cluster) *Cluster {
-	c := &Cluster{name: want.Name, now: m.opts.Now, metrics: m.opts.Metrics.Cluster(want.Name), notify: m.opts.OnEndpoint}
+	m.made++
+	c := &Cluster{name: want.Name, instance: m.made, now: m.opts.Now, metrics: m.opts.Metrics.Cluster(want.Name), notify: m.opts.OnEndpoint}
 	pool := withDefaults(want.Pool, m.opts.Pool)
 	var err error
 	c.gate, err = pressure.New(pressure.Options{

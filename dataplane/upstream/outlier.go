@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -14,6 +15,39 @@ const (
 	DefaultEjectionMaxPeriod  = 5 * time.Minute
 	DefaultEjectionMaxPercent = 50
 )
+
+// Fault is how an endpoint failed a request: one of the constants, or the status
+// that it answered.
+type Fault uint32
+
+// The faults.
+const (
+	FaultNone      Fault = iota
+	FaultConnect         // the connection did not come about
+	FaultUnreached       // not in time
+	FaultSlow            // no answer in time
+	FaultBroken          // the connection ended before an answer
+	FaultProtocol        // what came is not HTTP
+)
+
+// String returns what operators are told.
+func (f Fault) String() string {
+	switch f {
+	case FaultNone:
+		return "none"
+	case FaultConnect:
+		return "it can't be connected to"
+	case FaultUnreached:
+		return "no connection in time"
+	case FaultSlow:
+		return "no answer in time"
+	case FaultBroken:
+		return "it closed the connection without an answer"
+	case FaultProtocol:
+		return "its answer is not HTTP"
+	}
+	return fmt.Sprintf("status %d", uint32(f))
+}
 
 // EndpointChange is what happened to an endpoint's health.
 type EndpointChange uint8
@@ -61,7 +95,7 @@ func (e *Endpoint) succeeded() {
 
 // failed notes that an endpoint failed a request, and ejects it when it was one
 // too many.
-func (e *Endpoint) failed(now time.Time, st *clusterState) {
+func (e *Endpoint) failed(now time.Time, st *clusterState, f Fault) {
 	policy := withEjectionDefaults(st.ir.Ejection)
 	// One that was ejected before is on probation until it has answered.
 	limit := int32(policy.Failures)
@@ -79,6 +113,7 @@ func (e *Endpoint) failed(now time.Time, st *clusterState) {
 	if !e.ejected.CompareAndSwap(0, now.Add(period).UnixNano()) {
 		return
 	}
+	e.fault.Store(uint32(f))
 	e.ejections.Store(times + 1)
 	e.failures.Store(0)
 	e.cluster.special.Add(1)

@@ -61,7 +61,7 @@ func (h *health) shares(n int) map[string]int {
 // fail makes an endpoint fail n requests.
 func (h *health) fail(address string, n int) {
 	for range n {
-		h.endpoint(address).failed(h.loops[0].now, h.cluster.state.Load())
+		h.endpoint(address).failed(h.loops[0].now, h.cluster.state.Load(), FaultConnect)
 	}
 }
 
@@ -250,11 +250,11 @@ func TestEndpointsThatGo(t *testing.T) {
 				e := state.endpoints[n%3]
 				switch i {
 				case 0:
-					e.failed(time.Unix(1000, int64(n)), state)
+					e.failed(time.Unix(1000, int64(n)), state, FaultSlow)
 				case 1:
 					e.available(time.Unix(2000, int64(n)))
 				case 2:
-					e.declare(n%2 == 0)
+					e.declare([]error{nil, errUnwell}[n%2])
 				default:
 					e.succeeded()
 				}

@@ -11,7 +11,8 @@ import (
 )
 
 // Shard is the part of a cluster that lives on one loop: its idle connections
-// and the streams that are held. Everything but heldSince belongs to the loop.
+// and the streams that are held. Everything but heldSince and work belongs to the
+// loop.
 type Shard struct {
 	cluster *Cluster
 	gate    *pressure.Loop
@@ -21,6 +22,7 @@ type Shard struct {
 	metrics *metrics.ClusterLoop
 	balance balancer
 	budget  retryBudget
+	work    work
 	scratch []byte // heads are written here first
 
 	head, tail *Stream // held streams, oldest first
@@ -145,6 +147,7 @@ func (sh *Shard) start(s *Stream, st *clusterState) {
 	ep := sh.balance.pick(st, c)
 	ep.active.Add(1)
 	sh.metrics.AddActive(1)
+	count(&sh.work.placed)
 	s.endpoint = ep
 	s.placed = sh.loop.Now()
 	if !s.fresh {
@@ -162,7 +165,7 @@ func (sh *Shard) start(s *Stream, st *clusterState) {
 		conn.stream, s.conn = nil, nil
 		conn.state = connClosed
 		sh.metrics.ConnectFailed()
-		sh.outcome(ep, false)
+		sh.outcome(ep, FaultConnect)
 		s.failSafe(errConnect(ep, err))
 		return
 	}
@@ -170,12 +173,12 @@ func (sh *Shard) start(s *Stream, st *clusterState) {
 }
 
 // outcome notes how an endpoint has fared with a request.
-func (sh *Shard) outcome(e *Endpoint, good bool) {
-	if good {
+func (sh *Shard) outcome(e *Endpoint, f Fault) {
+	if f == FaultNone {
 		e.succeeded()
 		return
 	}
-	e.failed(sh.loop.Now(), sh.cluster.state.Load())
+	e.failed(sh.loop.Now(), sh.cluster.state.Load(), f)
 }
 
 // answered notes the head of a response.
@@ -184,8 +187,11 @@ func (sh *Shard) answered(e *Endpoint, s *Stream) {
 	if spec.Balance == ir.BalancePeakEWMA && s.requestEnded {
 		e.latency.observe(sh.loop.Now(), s.responseTime)
 	}
-	status := s.Response.Status
-	sh.outcome(e, !spec.Ejection.ServerErrors || status < 502 || status > 504)
+	fault := FaultNone
+	if status := s.Response.Status; spec.Ejection.ServerErrors && status >= 502 && status <= 504 {
+		fault = Fault(status)
+	}
+	sh.outcome(e, fault)
 }
 
 // release gives back what s held.

@@ -260,19 +260,22 @@ func (s *Stream) began() {
 	sh, now := s.shard, s.shard.loop.Now()
 	s.responseTime = now.Sub(s.endedAt)
 	sh.metrics.Responded(s.responseTime)
+	sh.work.answered(s.responseTime)
 	if !s.streaming {
 		sh.cluster.state.Load().adaptive.observe(sh.index, now, s.responseTime)
 	}
 }
 
-// gaveUp tells the estimator that the answer, which will not come any more, did
-// not come until now.
+// gaveUp tells the estimator, and counts, that the answer, which will not come any
+// more, did not come until now.
 func (s *Stream) gaveUp() {
 	if s.state != streamOpen || !s.requestEnded || s.responseBegan || s.slow || s.streaming {
 		return
 	}
 	sh, now := s.shard, s.shard.loop.Now()
-	sh.cluster.state.Load().adaptive.censored(sh.index, now, now.Sub(s.endedAt))
+	waited := now.Sub(s.endedAt)
+	sh.work.answered(waited)
+	sh.cluster.state.Load().adaptive.censored(sh.index, now, waited)
 }
 
 // residence returns how long the stream has had its place; negative for a tunnel,
@@ -328,7 +331,7 @@ func (s *Stream) Close() {
 // the stream's own. It changes nothing once the response has begun.
 func (s *Stream) Blame() {
 	if s.endpoint != nil && !s.responseBegan && s.state != streamIdle {
-		s.shard.outcome(s.endpoint, false)
+		s.shard.outcome(s.endpoint, FaultSlow)
 	}
 }
 
@@ -349,8 +352,11 @@ func (s *Stream) detach() {
 // expire is the timer of whichever wait is on.
 func (s *Stream) expire(now time.Time) {
 	sh := s.shard
-	if s.state != streamHeld {
-		sh.outcome(s.endpoint, false)
+	switch s.state {
+	case streamConnecting:
+		sh.outcome(s.endpoint, FaultUnreached)
+	case streamOpen:
+		sh.outcome(s.endpoint, FaultSlow)
 	}
 	switch {
 	case s.state == streamHeld:
@@ -378,6 +384,7 @@ func (s *Stream) expire(now time.Time) {
 // shed fails the stream because the cluster is under pressure.
 func (s *Stream) shed(why metrics.Shed, err *message.RequestError) {
 	s.shard.metrics.Shed(why)
+	count(&s.shard.work.shed)
 	s.shard.gate.Shed(s.shard.loop.Now())
 	s.failWith(Failure{Err: err, Unsent: true, RetryAfter: s.shard.cluster.gate.RetryAfter(s.shard.loop.Now())})
 }
