@@ -22,6 +22,7 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.ancestors[0].conditions[?(@.type=="Accepted")].reason`
 // +kubebuilder:printcolumn:name="Pool",type=integer,JSONPath=`.spec.pool.size`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Since",type=date,JSONPath=`.status.since`
 // +kubebuilder:printcolumn:name="Busiest",type=string,JSONPath=`.status.busiest`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type BackendPolicy struct {
@@ -208,10 +209,14 @@ type BackendPolicyStatus struct {
 	gatewayv1.PolicyStatus `json:",inline"`
 
 	// State is that of the targets' pools, the worst one of all nodes. It is absent
-	// while all have always been calm.
+	// where no data plane tells.
 	// +optional
 	State PressureState `json:"state,omitempty"`
-	// Busiest says which cluster that is, where, and how busy.
+	// Since is when that pool ceased to be calm; absent while all are.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// Busiest says which cluster that is, where, how busy its pool is, and what
+	// becomes of requests; absent while all are calm.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Busiest string `json:"busiest,omitempty"`

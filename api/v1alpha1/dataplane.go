@@ -1,6 +1,9 @@
 package v1alpha1
 
 import (
+	"fmt"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
@@ -20,6 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Faults",type=integer,JSONPath=`.status.faults`
 // +kubebuilder:printcolumn:name="Troubled",type=integer,JSONPath=`.status.troubled`
 // +kubebuilder:printcolumn:name="Started",type=date,JSONPath=`.status.started`
+// +kubebuilder:printcolumn:name="Worst",type=string,priority=1,JSONPath=`.status.worst`
 // +kubebuilder:printcolumn:name="Node",type=string,priority=1,JSONPath=`.status.nodeName`
 // +kubebuilder:printcolumn:name="Controller",type=string,priority=1,JSONPath=`.status.controllerName`
 type DataPlane struct {
@@ -88,6 +92,10 @@ type DataPlaneStatus struct {
 	// Troubled is how many clusters are not calm.
 	// +optional
 	Troubled int32 `json:"troubled"`
+	// Worst is the one of them that is worst off, and its figures.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Worst string `json:"worst,omitempty"`
 	// Clusters are those that are not calm, the worst 128 of them.
 	// +optional
 	// +listType=atomic
@@ -194,7 +202,69 @@ type ClusterOnNode struct {
 	// milliseconds; 0 when it is not known.
 	// +optional
 	ServiceMillis int64 `json:"serviceMillis,omitempty"`
+	// EstimateMillis is what the adaptive timeout takes an answer to need, T of Eq. 13
+	// of the paper, in milliseconds; 0 when it is off.
+	// +optional
+	EstimateMillis int64 `json:"estimateMillis,omitempty"`
 	// DeadlineMillis is the adaptive timeout, in milliseconds; 0 when there is none.
 	// +optional
 	DeadlineMillis int64 `json:"deadlineMillis,omitempty"`
+	// RequestsPerSecond is how many requests got a place or were shed in the last
+	// ten seconds, per second, rounded to two digits.
+	// +optional
+	RequestsPerSecond int64 `json:"requestsPerSecond,omitempty"`
+	// ShedPercent of them were answered 503 for want of a place. It is rounded, but
+	// 0 and 100 mean none and all.
+	// +optional
+	ShedPercent int32 `json:"shedPercent,omitempty"`
+	// P50Millis is the median time from the written request to the head of its
+	// answer in the last ten seconds, in milliseconds, at most 15 % off; 0 when no
+	// answer came.
+	// +optional
+	P50Millis int64 `json:"p50Millis,omitempty"`
+	// P99Millis is the same of the slowest in a hundred.
+	// +optional
+	P99Millis int64 `json:"p99Millis,omitempty"`
+	// Out are the endpoints that get no requests, the first 8 of them by address.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Out []EndpointOnNode `json:"out,omitempty"`
+}
+
+// Figures says in a few words how busy the pool is and what becomes of requests.
+func (c *ClusterOnNode) Figures() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d/%d", c.Active, c.Size)
+	if c.ShedPercent > 0 {
+		fmt.Fprintf(&b, ", %d %% shed", c.ShedPercent)
+	}
+	if c.P99Millis > 0 {
+		fmt.Fprintf(&b, ", p99 %d ms", c.P99Millis)
+	}
+	return b.String()
+}
+
+// MaxOut is how many endpoints Out has at most.
+const MaxOut = 8
+
+// CountOut returns how many endpoints get no requests. One may be ejected and have
+// failed its checks as well.
+func (c *ClusterOnNode) CountOut() int32 {
+	if n := len(c.Out); n > 0 && n < MaxOut {
+		return int32(n)
+	}
+	return min(c.Ejected+c.Unwell, c.Endpoints)
+}
+
+// EndpointOnNode is an endpoint that gets no requests from a node.
+type EndpointOnNode struct {
+	// Address is "address:port".
+	Address string `json:"address"`
+	// Until is when it gets requests again; absent when that is up to its checks.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+	// Message says why.
+	// +kubebuilder:validation:MaxLength=256
+	Message string `json:"message"`
 }

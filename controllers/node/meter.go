@@ -22,6 +22,11 @@ type Sample struct {
 	// Clusters are the upstreams, read one by one: there may be thousands, all
 	// calm.
 	Clusters iter.Seq[Cluster]
+	// Detail tells more of a cluster, false when it is gone; it is asked for those
+	// that are not calm. May be nil.
+	Detail func(cluster string) (Detail, bool)
+	// TimeOf returns what the answers in a bucket of [Counts] took.
+	TimeOf func(bucket int) time.Duration
 }
 
 // Loop is one event loop.
@@ -57,7 +62,7 @@ func (m *meter) take(now time.Time, s Sample) {
 	}
 	m.at, m.last = now, s
 	if s.Clusters != nil {
-		m.troubles.take(now, s.Clusters)
+		m.troubles.take(now, &s)
 	}
 }
 
@@ -68,8 +73,8 @@ func percent(part, whole time.Duration) int32 {
 	return min(max((p+2)/5*5, 0), 100)
 }
 
-// fill writes the latest figures down.
-func (m *meter) fill(s *v1alpha1.DataPlaneStatus) {
+// fill writes the latest figures down; have is what was told last.
+func (m *meter) fill(s, have *v1alpha1.DataPlaneStatus) {
 	s.Connections, s.BusyPercent = m.last.Connections, m.busyPercent
 	for i, l := range m.last.Loops {
 		loop := v1alpha1.LoopStatus{Index: int32(i), Connections: l.Connections}
@@ -78,7 +83,7 @@ func (m *meter) fill(s *v1alpha1.DataPlaneStatus) {
 		}
 		s.Loops = append(s.Loops, loop)
 	}
-	m.troubles.fill(s)
+	m.troubles.fill(s, have.Clusters)
 }
 
 // news tells whether figures differ enough to be told: the snapshot, a share by

@@ -117,6 +117,7 @@ type work struct {
 	spent       time.Duration
 	last        time.Time
 	clusters    []node.Cluster
+	detail      func(string) (node.Detail, bool) // may be nil
 }
 
 func (w *work) Sample() node.Sample {
@@ -127,8 +128,11 @@ func (w *work) Sample() node.Sample {
 		w.spent += time.Duration(now.Sub(w.last).Seconds() * float64(w.busy))
 	}
 	w.last = now
-	return node.Sample{Connections: w.connections, Loops: []node.Loop{{Connections: 2 * w.connections, Busy: w.spent}}, Clusters: slices.Values(w.clusters)}
+	return node.Sample{Connections: w.connections, Loops: []node.Loop{{Connections: 2 * w.connections, Busy: w.spent}}, Clusters: slices.Values(w.clusters), Detail: w.detail, TimeOf: tens}
 }
+
+// tens is what the buckets stand for in these tests.
+func tens(bucket int) time.Duration { return time.Duration(bucket) * 10 * time.Millisecond }
 
 func (w *work) set(connections int64, busy time.Duration) {
 	w.mu.Lock()

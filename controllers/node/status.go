@@ -65,7 +65,11 @@ func (r *Reporter) status(o *Observation) *v1alpha1.DataPlaneStatus {
 		}
 		s.Gateways = append(s.Gateways, on)
 	}
-	r.meter.fill(s)
+	var have v1alpha1.DataPlaneStatus
+	if r.have != nil {
+		have = r.have.Status
+	}
+	r.meter.fill(s, &have)
 	return s
 }
 

@@ -1,7 +1,6 @@
 package status
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,66 +56,6 @@ func (k *Kube) lively(in *compile.Input) live {
 
 // states are those that are told, the worst one first.
 var states = []v1alpha1.PressureState{v1alpha1.PressureShedding, v1alpha1.PressureHolding, v1alpha1.PressurePacing}
-
-// pressure tells of the pools of the clusters: the worst state, "" when all are
-// calm, and what is to be said of those that are not.
-func (l live) pressure(clusters []string) (worst v1alpha1.PressureState, says []string) {
-	var pressed []onNode
-	for _, name := range clusters {
-		for _, c := range l[name] {
-			if slices.Contains(states, c.State) {
-				pressed = append(pressed, c)
-			}
-		}
-	}
-	// The worst ones first: the others may be cut off.
-	slices.SortStableFunc(pressed, func(a, b onNode) int {
-		return cmp.Compare(slices.Index(states, a.State), slices.Index(states, b.State))
-	})
-	for _, c := range pressed {
-		says = append(says, c.pressure())
-	}
-	if len(pressed) > 0 {
-		worst = pressed[0].State
-	}
-	return worst, says
-}
-
-// pressure says what an operator can do about the pool.
-func (c onNode) pressure() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "cluster %s on %s: %d of %d connections busy since %s", c.Name, c.plane, c.Active, c.Size, c.Since.UTC().Format(time.TimeOnly))
-	if c.Held > 0 {
-		fmt.Fprintf(&b, ", %d requests held", c.Held)
-	}
-	switch c.State {
-	case v1alpha1.PressureShedding:
-		b.WriteString(", others are answered 503")
-	case v1alpha1.PressurePacing:
-		b.WriteString(", the last places are paced")
-	}
-	b.WriteString("; raise pool.size in a BackendPolicy if the backend can do more at once, else add endpoints")
-	if c.ServiceMillis > 0 {
-		fmt.Fprintf(&b, ": a request keeps its place for %d ms", c.ServiceMillis)
-	}
-	return b.String()
-}
-
-// health tells of the endpoints of the clusters that take no requests.
-func (l live) health(clusters []string) (says []string) {
-	for _, name := range clusters {
-		for _, c := range l[name] {
-			switch out := c.Ejected + c.Unwell; {
-			case c.Endpoints == 0:
-				says = append(says, fmt.Sprintf("cluster %s on %s has no ready endpoint, so requests are answered 503; see the EndpointSlices of its Service", name, c.plane))
-			case out > 0:
-				says = append(says, fmt.Sprintf("cluster %s on %s: %d of %d endpoints get no requests (%d failed requests in a row, %d failed checks); see the log there for which",
-					name, c.plane, min(out, c.Endpoints), c.Endpoints, c.Ejected, c.Unwell))
-			}
-		}
-	}
-	return says
-}
 
 // mostSaid bounds how much one message spells out: a thousand routes may share a
 // Service that is in trouble on a hundred nodes.
@@ -205,23 +144,20 @@ func targets(p *v1alpha1.BackendPolicy, services []*corev1.Service) []string {
 	return out
 }
 
-// policy writes the live part of a policy's status: absent while all has always
-// been calm.
+// policy writes the live part of a policy's status; it leaves it out when nobody
+// asks the data planes, or there is no target.
 func (l live) policy(clusters []string, s *v1alpha1.BackendPolicyStatus) {
-	worst, _ := l.pressure(clusters)
-	if worst == "" {
-		if s.State != "" {
-			s.State, s.Busiest = v1alpha1.PressureCalm, ""
-		}
+	s.State, s.Busiest, s.Since = "", "", nil
+	if l == nil || len(clusters) == 0 {
 		return
 	}
-	s.State = worst
-	for _, name := range clusters {
-		for _, c := range l[name] {
-			if c.State == worst {
-				s.Busiest = fmt.Sprintf("%s on %s: %d/%d", name, c.plane, c.Active, c.Size)
-				return
-			}
-		}
+	pressed := l.pressed(clusters)
+	if len(pressed) == 0 {
+		s.State = v1alpha1.PressureCalm
+		return
 	}
+	worst := pressed[0].nodes[0]
+	since := metav1.NewTime(pressed[0].since)
+	s.State, s.Since = worst.State, &since
+	s.Busiest = fmt.Sprintf("%s on %s: %s", pressed[0].name, worst.plane, worst.Figures())
 }
