@@ -22,8 +22,9 @@ import (
 // shared is the API server that most tests share: each has a GatewayClass and
 // namespaces of its own.
 type shared struct {
-	config *rest.Config
-	crds   string // directory
+	config     *rest.Config
+	kubeconfig []byte
+	crds       string // directory
 }
 
 var server shared
@@ -51,6 +52,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	server.config.QPS = -1
+	server.kubeconfig = env.KubeConfig
 	code := m.Run()
 	if err := env.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "stop the API server:", err)
