@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -18,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -60,21 +58,6 @@ func (w *world) process(args ...string) {
 			w.Errorf("headgate ended with %v; its log:\n%s", err, log.String())
 		}
 	})
-}
-
-// slice gives the port http of a Service the backends as endpoints.
-func (w *world) slice(service string, backends ...*httptest.Server) {
-	w.Helper()
-	for i, b := range backends {
-		at := netip.MustParseAddrPort(b.Listener.Addr().String())
-		name, port := "http", int32(at.Port())
-		w.create(&discoveryv1.EndpointSlice{
-			ObjectMeta:  metav1.ObjectMeta{Namespace: w.name, Name: fmt.Sprint(service, "-", i), Labels: map[string]string{discoveryv1.LabelServiceName: service}},
-			AddressType: discoveryv1.AddressTypeIPv4,
-			Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
-			Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{at.Addr().String()}}},
-		})
-	}
 }
 
 // cells are what kubectl get prints of one object of a kind, by column.
@@ -146,9 +129,10 @@ func TestTroubleUnderLoad(t *testing.T) {
 	port := freePort(t)
 	w.gateway("gw", func(gw *gatewayv1.Gateway) { gw.Spec.Listeners[0].Port = gatewayv1.PortNumber(port) })
 	w.backend("web")
-	w.slice("web", web)
+	w.endpoints("web", web)
 	w.backend("api")
-	w.slice("api", api, broken)
+	w.endpoints("api", api)
+	w.slice("api-broken", "api", netip.MustParseAddrPort(broken.Listener.Addr().String()))
 	size, waiting, enforce := int32(2), int32(0), v1alpha1.ModeEnforce
 	policy := w.policy("web", "web", func(p *v1alpha1.BackendPolicy) {
 		p.Spec.Pool = &v1alpha1.Pool{Size: &size, Waiting: &waiting}
