@@ -60,7 +60,7 @@ func TestGRPCStatus(t *testing.T) {
 	}
 }
 
-// A request of HTTP/2 that is held has its window withheld, and arrives whole
+// Requests of one HTTP/2 connection are held, each with what it takes, and served
 // when there is a place.
 func TestH2HeldStream(t *testing.T) {
 	url, release := hanging(t)

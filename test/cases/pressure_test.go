@@ -245,6 +245,71 @@ func TestHeldRequestsAreServed(t *testing.T) {
 	})
 }
 
+// One client can't have the whole queue: another one finds room in it, and a place
+// after that.
+func TestQueueIsShared(t *testing.T) {
+	const held, greedy = 30, 60
+	be := newBackend(t, "be")
+	release := newGate(t)
+	be.set(func(u *upstreamConn, r *request) {
+		release.wait()
+		be.echo(u, r)
+	})
+	g := start(t, options{args: []string{"--pool-size", "1", "--pool-waiting", strconv.Itoa(held), "--pool-wait-timeout", "2m", "--response-timeout", "2m"}}, be.manifest(), simpleRoute("be", be))
+	ask := func(from string) *client {
+		d := net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		conn, err := d.Dial("tcp", g.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newClient(t, conn)
+		c.patient(2 * time.Minute)
+		c.send("GET / HTTP/1.1\r\nHost: be\r\n\r\n")
+		return c
+	}
+	series := func(name string) int { return int(g.metric(t, name)) }
+	const l = `{cluster="default/be:80"`
+	var all []*client
+	for range greedy {
+		all = append(all, ask("127.0.0.1"))
+	}
+	mine := 0
+	eventually(t, patience, func() error { // one has the place, the others are held or shed
+		mine = series("headgate_upstream_requests_held" + l + "}")
+		shed := series("headgate_upstream_shed_total" + l + `,reason="share"}`)
+		if active := series("headgate_upstream_requests_active" + l + "}"); active+mine+shed != greedy {
+			return fmt.Errorf("%d active, %d held, %d shed of %d", active, mine, shed, greedy)
+		}
+		return nil
+	})
+	t.Run("B21/queue-share", func(t *testing.T) {
+		if mine > held*3/4 || mine < held/2 {
+			t.Errorf("one client has %d of %d", mine, held)
+		}
+		other := ask("127.0.0.2")
+		eventually(t, patience, func() error {
+			if n := series("headgate_upstream_requests_held" + l + "}"); n != mine+1 {
+				return fmt.Errorf("%d are held, want %d", n, mine+1)
+			}
+			return nil
+		})
+		release.open()
+		wantStatus(t, other.response("GET"), 200)
+		served := 0
+		for _, c := range all {
+			switch r := c.response("GET"); {
+			case r.status == 200:
+				served++
+			case r.status != 503 || !r.has("Retry-After"):
+				t.Errorf("got %q", r.raw)
+			}
+		}
+		if served != mine+1 {
+			t.Errorf("%d of one client's requests were served, want %d", served, mine+1)
+		}
+	})
+}
+
 // Reading from a client pauses while its request is held: TCP pushes back.
 func TestHeldClientIsNotRead(t *testing.T) {
 	be := newBackend(t, "be")

@@ -415,6 +415,17 @@ func ejectionFields(b *bench) {
 			return st.Ejected == 1
 		})
 		s.all(well)
+		// Another route to the Service shares what is known of its endpoints.
+		s.route("ejection-too", to("ejection", 80))
+		s.eventually(func() string {
+			got := 0
+			for range 20 {
+				if res := s.ask("/", func(q *http.Request) { q.Host = "ejection-too.example.com" }); res.Header.Get("Origin") == well.addr.String() {
+					got++
+				}
+			}
+			return unless(got, 20)
+		})
 		sick.status.Store(http.StatusOK)
 		s.eventually(func() string { return unless(len(s.shares(20)), 2) }) // it is over some time
 	})
