@@ -59,7 +59,7 @@ type BackendPolicySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.name == b.name && (has(a.sectionName) ? a.sectionName : '') == (has(b.sectionName) ? b.sectionName : '')))",message="must not name the same Service, or the same port of it, twice"
 	TargetRefs []gatewayv1.LocalPolicyTargetReferenceWithSectionName `json:"targetRefs"`
 
-	// Pool bounds the connections to each port of the Services.
+	// Pool bounds what is under way at each port of the Services.
 	// +optional
 	Pool *Pool `json:"pool,omitempty"`
 
