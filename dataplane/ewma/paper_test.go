@@ -112,6 +112,13 @@ func TestStorm(t *testing.T) {
 				if (u.cut > 0) != (c.min == short) {
 					t.Errorf("%d requests were cut", u.cut)
 				}
+				// The paper kept 67 % of its throughput, here from the first moment on.
+				if part := float64(u.served) / float64(u.served+u.cut); part < 0.67 {
+					t.Errorf("%.0f %% of the requests were served, want at least 67 %%", 100*part)
+				}
+				if last := got[len(got)-1]; u.longest > last*12/10 {
+					t.Errorf("a request took %v, want at most 1.2 times the deadline of %v", u.longest, last)
+				}
 			})
 		}
 	}

@@ -31,6 +31,7 @@ type upstream struct {
 	sent    int
 	served  int
 	cut     int
+	longest time.Duration             // that a request took
 	latency func(i int) time.Duration // of the i-th request
 }
 
@@ -59,6 +60,7 @@ func (u *upstream) run(until time.Duration) {
 		if len(u.flying) > 0 && u.flying[0].end <= min(u.next, until) {
 			f := heap.Pop(&u.flying).(flight)
 			u.now = f.end
+			u.longest = max(u.longest, f.took)
 			if r := u.e.Loop(0); f.cut {
 				u.cut++
 				r.Censored(epoch.Add(u.now), f.took)
