@@ -32,7 +32,7 @@ import (
 
 // patience is how long a state is waited for. It says nothing about how soon it
 // comes: where that matters a test measures it.
-const patience = 20 * time.Second
+const patience = 90 * time.Second
 
 // plane is a data plane that serves nothing and opens no socket.
 type plane struct {
