@@ -19,7 +19,7 @@ type action struct {
 	filters  filter.Chain
 	timeouts ir.Timeouts
 	backends []backend
-	turns    []turn // by loop
+	turns    []turn // by loop; none where there is no choice
 }
 
 // backend is one share of a rule's requests.
@@ -48,7 +48,6 @@ func newAction(s *Server, l *ir.Listener, r *ir.Route, rule *ir.Rule) (*action, 
 		metrics:  s.opts.Metrics.Route(r.Name),
 		filters:  chain,
 		timeouts: rule.Timeouts,
-		turns:    make([]turn, len(s.workers)),
 	}
 	var sum uint64
 	for _, b := range rule.Backends {
@@ -61,6 +60,9 @@ func newAction(s *Server, l *ir.Listener, r *ir.Route, rule *ir.Rule) (*action, 
 			return nil, fmt.Errorf("route %s, rule %d: %w", r.Name, rule.Index, err)
 		}
 		a.backends = append(a.backends, backend{cluster: s.clusters.Cluster(b.Cluster), filters: chain, sum: sum})
+	}
+	if len(a.backends) > 1 {
+		a.turns = make([]turn, len(s.workers))
 	}
 	return a, nil
 }

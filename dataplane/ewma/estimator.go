@@ -23,7 +23,7 @@ type Estimator struct {
 	halfLife  float64 // 0: does not age
 	plain     bool
 	start     time.Time
-	recorders []Recorder
+	recorders []atomic.Pointer[Recorder] // nil until the loop has something to record
 	_         [64]byte
 
 	// Read by every request, written once per cycle.
@@ -51,17 +51,22 @@ func New(o Options) (*Estimator, error) {
 		halfLife:  float64(max(o.HalfLife, 0)),
 		plain:     o.Plain,
 		start:     o.Start,
-		recorders: make([]Recorder, o.Loops),
-	}
-	for i := range e.recorders {
-		e.recorders[i].estimator = e
+		recorders: make([]atomic.Pointer[Recorder], o.Loops),
 	}
 	e.estimate.Store(math.Float64bits(e.initial))
 	return e, nil
 }
 
-// Loop returns the recorder of the loop with the index.
-func (e *Estimator) Loop(i int) *Recorder { return &e.recorders[i] }
+// Loop returns the recorder of the loop with the index, which is the one to call
+// it. It makes it when it is new: an upstream that no request came to needs none.
+func (e *Estimator) Loop(i int) *Recorder {
+	r := e.recorders[i].Load()
+	if r == nil {
+		r = &Recorder{estimator: e}
+		e.recorders[i].Store(r)
+	}
+	return r
+}
 
 // Deadline returns how long to wait for an answer to a request that is sent now:
 // beta times the estimate, within the bounds.
@@ -87,7 +92,9 @@ func (e *Estimator) Stats(now time.Time) Stats {
 	t := e.aged(e.since(now))
 	s := Stats{Estimate: time.Duration(t), Deadline: e.deadline(t), Answers: e.answers.Load(), Changes: e.changes.Load()}
 	for i := range e.recorders {
-		s.Censored += e.recorders[i].censored.Load()
+		if r := e.recorders[i].Load(); r != nil {
+			s.Censored += r.censored.Load()
+		}
 	}
 	return s
 }
@@ -127,7 +134,10 @@ func (e *Estimator) merge(at int64) {
 	var n, micros uint64
 	expired := false
 	for i := range e.recorders {
-		r := &e.recorders[i]
+		r := e.recorders[i].Load()
+		if r == nil {
+			continue
+		}
 		tally := r.tally.Load()
 		d := tally - r.merged.Load()
 		if d == 0 {

@@ -8,7 +8,7 @@ import (
 // Cluster counts what happens at one upstream.
 type Cluster struct {
 	name     string
-	loops    []*ClusterLoop // shared with others beyond the bound of clusters
+	loops    byLoop[ClusterLoop] // shared with others beyond the bound of clusters
 	poolSize atomic.Int64
 	ejected  atomic.Uint64
 	live     atomic.Pointer[func() ClusterLive]
@@ -72,16 +72,8 @@ type ClusterLoop struct {
 	_                        [40]byte // a multiple of a cache line
 }
 
-func newClusterLoops(n int) []*ClusterLoop {
-	loops := make([]*ClusterLoop, n)
-	for i := range loops {
-		loops[i] = new(ClusterLoop)
-	}
-	return loops
-}
-
-// Loop returns the part of loop i.
-func (c *Cluster) Loop(i int) *ClusterLoop { return c.loops[i] }
+// Loop returns the part of loop i, which is the one to ask for it.
+func (c *Cluster) Loop(i int) *ClusterLoop { return c.loops.own(i) }
 
 // SetPoolSize tells the bound of the requests under way. Any goroutine may call
 // it.

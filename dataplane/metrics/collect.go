@@ -85,7 +85,7 @@ func (s scrape) gauge(f family, v float64, labels ...string) {
 func (s scrape) route(r *Route) {
 	var durations histogram
 	codes := make(map[string]float64)
-	for _, sh := range r.shards {
+	for sh := range r.shards.all {
 		durations.add(&sh.durations, &sh.nanos)
 		for i := range sh.codes {
 			sh.codes[i].each(func(code uint16, n float64) { codes[strconv.Itoa(int(code))] += n })
@@ -139,12 +139,12 @@ func addSeen(sums map[string]float64, key string, v float64) {
 
 // cluster sends the series of one cluster; the shared one stays away until it
 // has a cluster.
-func (s scrape) cluster(name string, loops []*ClusterLoop, poolSize int64, ejected uint64) {
+func (s scrape) cluster(name string, loops byLoop[ClusterLoop], poolSize int64, ejected uint64) {
 	var active, idle, held, responses, nanos, connects, failures, retries, refused float64
 	var expired [timeouts]float64
 	var shed [sheds]float64
 	var propagation histogram
-	for _, l := range loops {
+	for l := range loops.all {
 		active += l.active.level()
 		idle += l.idle.level()
 		held += l.held.level()

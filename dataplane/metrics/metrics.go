@@ -90,8 +90,8 @@ type Metrics struct {
 	descs     []*prometheus.Desc // by family
 	loops     []*Loop
 	unmatched *Route
-	overflow  *Route         // of routes beyond MaxRoutes
-	shared    []*ClusterLoop // of clusters beyond MaxClusters
+	overflow  *Route              // of routes beyond MaxRoutes
+	shared    byLoop[ClusterLoop] // of clusters beyond MaxClusters
 
 	mu       sync.Mutex // guards the maps; never taken on a loop
 	routes   map[string]*Route
@@ -121,7 +121,7 @@ func New(o Options) (*Metrics, error) {
 		loops:     make([]*Loop, o.Loops),
 		unmatched: newRoute("none", o.Loops),
 		overflow:  newRoute(other, o.Loops),
-		shared:    newClusterLoops(o.Loops),
+		shared:    make(byLoop[ClusterLoop], o.Loops),
 		routes:    make(map[string]*Route),
 		clusters:  make(map[string]*Cluster),
 	}
@@ -188,7 +188,7 @@ func (m *Metrics) Cluster(name string) *Cluster {
 	c := &Cluster{name: other, loops: m.shared}
 	if m.own < m.opts.MaxClusters {
 		m.own++
-		c.name, c.loops = label(name), newClusterLoops(m.opts.Loops)
+		c.name, c.loops = label(name), make(byLoop[ClusterLoop], m.opts.Loops)
 	}
 	m.clusters[name] = c
 	return c

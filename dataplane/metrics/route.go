@@ -24,7 +24,7 @@ const (
 // Route counts the requests of one route object.
 type Route struct {
 	name   string
-	shards []*routeShard // one per loop
+	shards byLoop[routeShard]
 }
 
 // routeShard is a route's part of one loop. Its size is a multiple of a cache
@@ -40,20 +40,16 @@ type routeShard struct {
 }
 
 func newRoute(name string, loops int) *Route {
-	r := &Route{name: name, shards: make([]*routeShard, loops)}
-	for i := range r.shards {
-		r.shards[i] = new(routeShard)
-	}
-	return r
+	return &Route{name: name, shards: make(byLoop[routeShard], loops)}
 }
 
 // Observe counts one request that ended: the status that the client got, and
 // the time from the request's first byte to the response's last. Status 0 means
 // that the exchange ended before a status was sent. It must run on the loop. It
-// allocates when the loop sees a status for the first time on this route, and
-// never after.
+// allocates when the loop sees the route, or a status on it, for the first time,
+// and never after.
 func (r *Route) Observe(loop, status int, d time.Duration) {
-	s := r.shards[loop]
+	s := r.shards.own(loop)
 	s.durations[bucket(d)].inc()
 	s.nanos.add(uint64(max(d, 0)))
 	class := status/100 - 1

@@ -11,7 +11,7 @@ import (
 type Gate struct {
 	start time.Time
 	cpu   func() float64
-	loops []Loop
+	loops []atomic.Pointer[Loop] // nil until the loop has asked for its part
 	set   atomic.Pointer[settings]
 
 	_      [64]byte
@@ -63,10 +63,7 @@ func New(o Options) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gate{start: o.Start, cpu: o.CPU, loops: make([]Loop, max(o.Loops, 1))}
-	for i := range g.loops {
-		g.loops[i].gate = g
-	}
+	g := &Gate{start: o.Start, cpu: o.CPU, loops: make([]atomic.Pointer[Loop], max(o.Loops, 1))}
 	s := newSettings(l)
 	g.set.Store(s)
 	g.limit.Store(s.knee)
@@ -96,8 +93,16 @@ func (g *Gate) Update(l Limits) error {
 // Limits returns the limits, with their defaults.
 func (g *Gate) Limits() Limits { return g.set.Load().Limits }
 
-// Loop returns the part of the loop with the index.
-func (g *Gate) Loop(i int) *Loop { return &g.loops[i] }
+// Loop returns the part of the loop with the index, which is the one to call it. It
+// makes it when it is new: a pool that no request came to needs none.
+func (g *Gate) Loop(i int) *Loop {
+	l := g.loops[i].Load()
+	if l == nil {
+		l = &Loop{gate: g}
+		g.loops[i].Store(l)
+	}
+	return l
+}
 
 // Active returns the places in use.
 func (g *Gate) Active() int64 { return g.active.Load() }

@@ -22,8 +22,10 @@ func (w work) since(earlier work) work {
 func (g *Gate) work() work {
 	var w work
 	for i := range g.loops {
-		w.departures += g.loops[i].departures.Load()
-		w.residence += g.loops[i].residence.Load()
+		if l := g.loops[i].Load(); l != nil {
+			w.departures += l.departures.Load()
+			w.residence += l.residence.Load()
+		}
 	}
 	return w
 }

@@ -13,12 +13,12 @@ import (
 // balancer picks endpoints for one shard.
 type balancer struct {
 	turn uint64 // position of the round robin, a Weyl sequence
-	rand *rand.PCG
+	rand rand.PCG
 }
 
 // newBalancer begins at random, so that loops don't go in step.
 func newBalancer() balancer {
-	return balancer{turn: rand.Uint64(), rand: rand.NewPCG(rand.Uint64(), rand.Uint64())}
+	return balancer{turn: rand.Uint64(), rand: *rand.NewPCG(rand.Uint64(), rand.Uint64())}
 }
 
 // weyl is 2^64 divided by the golden ratio. Multiples of it, as fractions of

@@ -73,7 +73,7 @@ func withRetryDefaults(b ir.RetryBudget) ir.RetryBudget {
 // Retry counts a further try of a request, on the loop with the index, and tells
 // whether the cluster's budget allows it.
 func (c *Cluster) Retry(loop int) bool {
-	sh := c.shards[loop]
+	sh := c.Shard(loop)
 	if !sh.budget.withdraw(sh.loop.Now(), c.state.Load().retries, len(c.shards)) {
 		sh.metrics.RetryRefused()
 		return false

@@ -22,10 +22,10 @@ const (
 // exchanges that hold it after that finish undisturbed.
 type Cluster struct {
 	name     string
-	instance uint64           // tells it from an earlier one of the name
-	now      func() time.Time // not for loops, which have a clock
+	instance uint64   // tells it from an earlier one of the name
+	opts     *Options // the manager's; Now is not for loops, which have a clock
 	state    atomic.Pointer[clusterState]
-	shards   []*Shard // by loop
+	shards   []atomic.Pointer[Shard] // by loop; see Shard
 	gate     *pressure.Gate
 
 	// special is the number of endpoints that are ejected, unwell, or start
@@ -33,7 +33,6 @@ type Cluster struct {
 	special atomic.Int64
 
 	metrics *metrics.Cluster
-	notify  func(EndpointEvent)
 }
 
 // clusterState is the immutable part that an update replaces.
@@ -54,8 +53,29 @@ type clusterState struct {
 // Name returns the cluster's name.
 func (c *Cluster) Name() string { return c.name }
 
-// Shard returns the part of the cluster that belongs to the loop with the index.
-func (c *Cluster) Shard(loop int) *Shard { return c.shards[loop] }
+// Shard returns the part of the cluster that belongs to the loop with the index,
+// which is the one to call it. The loop makes its part when it first needs it: most
+// clusters of a large configuration are quiet.
+//
+// Others leave a loop alone that has none. They change the cluster's state before
+// they look, so the loop that makes one at that moment sees the change by itself.
+func (c *Cluster) Shard(loop int) *Shard {
+	sh := c.shards[loop].Load()
+	if sh == nil {
+		sh = newShard(c, loop)
+		c.shards[loop].Store(sh)
+	}
+	return sh
+}
+
+// made passes the shards that there are, with the indexes of their loops, to yield.
+func (c *Cluster) made(yield func(int, *Shard) bool) {
+	for i := range c.shards {
+		if sh := c.shards[i].Load(); sh != nil && !yield(i, sh) {
+			return
+		}
+	}
+}
 
 // HashOn returns the key by which the cluster's endpoints are chosen, and whether
 // they are chosen by one.
@@ -76,7 +96,7 @@ type Stats struct {
 
 // Stats returns the cluster's state; callable from any goroutine.
 func (c *Cluster) Stats() Stats {
-	st, now := c.state.Load(), c.now()
+	st, now := c.state.Load(), c.opts.Now()
 	s := Stats{Stats: c.gate.Stats(now), Timeout: st.adaptive.stats(now), Endpoints: len(st.cumulative), Retired: st.retired}
 	for _, e := range st.endpoints[:len(st.cumulative)] {
 		if e.ejected.Load() > now.UnixNano() { // one that is over ends with the next request
@@ -117,7 +137,7 @@ func (c *Cluster) wake(from *Shard) {
 		since = math.MaxInt64
 	}
 	since -= int64(overtake)
-	for _, sh := range c.shards {
+	for _, sh := range c.made {
 		if at := sh.heldSince.Load(); at != 0 && at < since {
 			first, since = sh, at
 		}

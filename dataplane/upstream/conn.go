@@ -165,7 +165,7 @@ func (c *Conn) park() {
 		c.in = nil
 	}
 	c.transport.ResumeRead()
-	c.endpoint.idle[c.shard.index].put(c)
+	c.endpoint.idleOn(c.shard.index).put(c)
 	c.shard.metrics.AddIdle(1)
 	c.timer.Schedule(c.shard.cluster.state.Load().pool.IdleTimeout)
 }
@@ -283,7 +283,7 @@ func (c *Conn) shut() {
 
 func (c *Conn) unlist() {
 	if c.listed > 0 {
-		c.endpoint.idle[c.shard.index].remove(c)
+		c.endpoint.idleOn(c.shard.index).remove(c)
 		c.shard.metrics.AddIdle(-1)
 	}
 }

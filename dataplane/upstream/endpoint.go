@@ -15,7 +15,7 @@ type Endpoint struct {
 	addr    netip.AddrPort
 	text    string
 	removed atomic.Bool
-	idle    []idleList // by loop
+	idle    []*idleList // by loop; see idleOn
 
 	active    atomic.Int64          // streams on it, over all loops
 	latency   latency               // only kept for peak EWMA
@@ -34,6 +34,15 @@ func (e *Endpoint) Addr() netip.AddrPort { return e.addr }
 
 // String returns the endpoint's address as text, without allocating.
 func (e *Endpoint) String() string { return e.text }
+
+// idleOn returns the unused connections of the loop with the index, which is the
+// one to call it, and makes the list when it is the first time.
+func (e *Endpoint) idleOn(loop int) *idleList {
+	if e.idle[loop] == nil {
+		e.idle[loop] = new(idleList)
+	}
+	return e.idle[loop]
+}
 
 // available tells whether the endpoint takes requests. An ejection that is over
 // ends here, by whichever loop asks first.

@@ -327,9 +327,9 @@ func TestRetryIsCounted(t *testing.T) {
 		}
 	}
 	// What is tried again is no new request.
-	before := h.cluster.shards[0].budget.requests
+	before := h.cluster.Shard(0).budget.requests
 	h.open(h.cluster, 0, Try{Again: true})
-	if h.cluster.shards[0].budget.requests != before {
+	if h.cluster.Shard(0).budget.requests != before {
 		t.Error("a further try counts as a request")
 	}
 }

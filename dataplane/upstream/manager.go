@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate/dataplane/http1"
@@ -139,7 +140,7 @@ func (m *Manager) Retire(keep []*ir.Cluster) {
 		for _, e := range st.endpoints {
 			m.checker.set(e, nil)
 		}
-		for i, sh := range c.shards {
+		for i, sh := range c.made {
 			m.opts.Loops[i].Post(func() { sh.forget(st.endpoints) })
 		}
 	}
@@ -149,7 +150,10 @@ func (m *Manager) Retire(keep []*ir.Cluster) {
 
 func (m *Manager) newCluster(want *ir.Cluster) *Cluster {
 	m.made++
-	c := &Cluster{name: want.Name, instance: m.made, now: m.opts.Now, metrics: m.opts.Metrics.Cluster(want.Name), notify: m.opts.OnEndpoint}
+	c := &Cluster{
+		name: want.Name, instance: m.made, opts: &m.opts, shards: make([]atomic.Pointer[Shard], len(m.opts.Loops)),
+		metrics: m.opts.Metrics.Cluster(want.Name),
+	}
 	pool := withDefaults(want.Pool, m.opts.Pool)
 	var err error
 	c.gate, err = pressure.New(pressure.Options{
@@ -160,9 +164,6 @@ func (m *Manager) newCluster(want *ir.Cluster) *Cluster {
 	}
 	c.state.Store(&clusterState{ir: want})
 	c.metrics.Show(c.live)
-	for i, l := range m.opts.Loops {
-		c.shards = append(c.shards, newShard(c, i, l, m.opts.Limits))
-	}
 	return c
 }
 
@@ -189,7 +190,10 @@ func (m *Manager) replace(c *Cluster, want *ir.Cluster) {
 		seen[addr] = true
 		e, known := byAddr[addr]
 		if !known {
-			e = &Endpoint{cluster: c, addr: addr, text: addr.String(), idle: make([]idleList, len(m.opts.Loops))}
+			e = &Endpoint{cluster: c, addr: addr, text: addr.String(), idle: make([]*idleList, len(m.opts.Loops))}
+			if e.text == spec.Address {
+				e.text = spec.Address // one string in memory
+			}
 		}
 		if spec.Draining {
 			draining = append(draining, e)
@@ -243,12 +247,14 @@ func (m *Manager) replace(c *Cluster, want *ir.Cluster) {
 			gone = append(gone, e)
 		}
 	}
-	for i, sh := range c.shards {
+	if next.pool.Warm > 0 && len(joined) > 0 {
+		for i, loop := range m.opts.Loops {
+			loop.Post(func() { c.Shard(i).warm(joined, next.pool.Warm) })
+		}
+	}
+	for i, sh := range c.made {
 		if len(gone) > 0 {
 			m.opts.Loops[i].Post(func() { sh.forget(gone) })
-		}
-		if next.pool.Warm > 0 && len(joined) > 0 {
-			m.opts.Loops[i].Post(func() { sh.warm(joined, next.pool.Warm) })
 		}
 		if next.pool.Size > old.pool.Size || len(next.cumulative) > 0 && len(old.cumulative) == 0 {
 			m.opts.Loops[i].Post(sh.serve)

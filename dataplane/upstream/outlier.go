@@ -77,8 +77,8 @@ func (c *Cluster) changed(e *Endpoint, change EndpointChange, period time.Durati
 	if change == EndpointEjected {
 		c.metrics.Ejected()
 	}
-	if c.notify != nil {
-		go c.notify(EndpointEvent{Cluster: c.name, Address: e.text, Change: change, Period: period})
+	if c.opts.OnEndpoint != nil {
+		go c.opts.OnEndpoint(EndpointEvent{Cluster: c.name, Address: e.text, Change: change, Period: period})
 	}
 }
 

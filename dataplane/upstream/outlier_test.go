@@ -240,7 +240,7 @@ func TestWhatCounts(t *testing.T) {
 // endpoints are ejected, return, fail checks and are removed at the same time.
 func TestEndpointsThatGo(t *testing.T) {
 	h := newHealth(t, func(c *ir.Cluster) { c.Ejection = ir.Ejection{Failures: 1, Period: 1, MaxPercent: 100} }, one, two, three)
-	h.cluster.notify = nil
+	h.cluster.opts.OnEndpoint = nil
 	state := h.cluster.state.Load()
 	var work sync.WaitGroup
 	var stop atomic.Bool
@@ -275,7 +275,7 @@ func TestEndpointsThatGo(t *testing.T) {
 // choose from, and where nobody asks.
 func TestTheOnlyEndpointReturns(t *testing.T) {
 	h := newHealth(t, func(c *ir.Cluster) { c.Ejection = ir.Ejection{Failures: 1, MaxPercent: 100} }, one)
-	h.cluster.now = h.loops[0].Now
+	h.cluster.opts.Now = h.loops[0].Now
 	h.fail(one, 1)
 	h.wantEvent(EndpointEjected, one, DefaultEjectionPeriod)
 	if s := h.cluster.Stats(); s.Ejected != 1 {

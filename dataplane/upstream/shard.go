@@ -33,9 +33,12 @@ type Shard struct {
 	heldSince  atomic.Int64 // since when the oldest one is held, in Unix nanoseconds; 0: none is
 }
 
-func newShard(c *Cluster, index int, loop Loop, limits http1.Limits) *Shard {
-	sh := &Shard{cluster: c, gate: c.gate.Loop(index), index: index, loop: loop, limits: limits, metrics: c.metrics.Loop(index), balance: newBalancer()}
-	sh.watch = loop.NewTimer(sh.look)
+func newShard(c *Cluster, index int) *Shard {
+	sh := &Shard{
+		cluster: c, gate: c.gate.Loop(index), index: index, loop: c.opts.Loops[index], limits: c.opts.Limits,
+		metrics: c.metrics.Loop(index), balance: newBalancer(),
+	}
+	sh.watch = sh.loop.NewTimer(sh.look)
 	sh.woken = sh.serveOn
 	return sh
 }
@@ -151,7 +154,7 @@ func (sh *Shard) start(s *Stream, st *clusterState) {
 	s.endpoint = ep
 	s.placed = sh.loop.Now()
 	if !s.fresh {
-		if idle := ep.idle[sh.index].take(s.placed, st.pool.MaxAge); idle != nil {
+		if idle := ep.idleOn(sh.index).take(s.placed, st.pool.MaxAge); idle != nil {
 			idle.serve(s)
 			return
 		}
@@ -213,7 +216,7 @@ func (sh *Shard) giveBack(ep *Endpoint, d time.Duration) {
 // forget closes the idle connections to endpoints that went.
 func (sh *Shard) forget(gone []*Endpoint) {
 	for _, e := range gone {
-		e.idle[sh.index].closeAll()
+		e.idleOn(sh.index).closeAll()
 	}
 }
 

@@ -99,9 +99,9 @@ type OutEndpoint struct {
 
 // Work returns what became of the cluster's requests; callable from any goroutine.
 func (c *Cluster) Work() Work {
-	st, now := c.state.Load(), c.now()
+	st, now := c.state.Load(), c.opts.Now()
 	w := Work{Instance: c.instance}
-	for _, sh := range c.shards {
+	for _, sh := range c.made {
 		w.Placed += sh.work.placed.Load()
 		w.Shed += sh.work.shed.Load()
 		if times := sh.work.times.Load(); times != nil {
