@@ -293,6 +293,9 @@ func (c *Compiler) compileRoutes(r reader, ch *changes) {
 		one.deps = nil
 		st := compileHTTPRoute(&one, hr, &r.in.Options, was)
 		st.deps = one.deps
+		if n := len(c.routes); n > 0 && (was == nil || was.report != st.report) {
+			st.share(c.routes[n-1])
+		}
 		c.routes = append(c.routes, st)
 	}
 }

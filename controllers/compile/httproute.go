@@ -91,6 +91,14 @@ func (st *routeState) keep(old *routeState) {
 	}
 }
 
+// share has a new report hold the same memory for its parents as a neighbour's,
+// where they are told the same: most routes of a namespace are.
+func (st *routeState) share(neighbour *routeState) {
+	if st.report != nil && neighbour.report != nil && reflect.DeepEqual(st.report.Parents, neighbour.report.Parents) {
+		st.report.Parents = neighbour.report.Parents
+	}
+}
+
 // ourParent is a parent of a route that is one of our Gateways.
 type ourParent struct {
 	*parent

@@ -17,7 +17,7 @@ func configMaps() reference {
 		list: func() client.ObjectList { return new(corev1.ConfigMapList) },
 		strip: func(o *corev1.ConfigMap) {
 			strip(o)
-			o.Labels, o.BinaryData = nil, nil
+			o.BinaryData = nil
 		},
 		of: func(gw *gatewayv1.Gateway) []types.NamespacedName {
 			if gw.Spec.TLS == nil || gw.Spec.TLS.Frontend == nil {

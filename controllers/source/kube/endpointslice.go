@@ -14,8 +14,11 @@ func endpointSlices() kind {
 		names: about{kind: "EndpointSlice"},
 		new:   func() *discoveryv1.EndpointSlice { return new(discoveryv1.EndpointSlice) },
 		lighten: func(o *discoveryv1.EndpointSlice) {
+			name := service(o)
 			strip(o)
-			o.Labels = map[string]string{discoveryv1.LabelServiceName: service(o)}
+			o.Labels = map[string]string{discoveryv1.LabelServiceName: name}
+			o.AddressType = word(o.AddressType)
+			words(&o.Ports)
 			for i, e := range o.Endpoints {
 				o.Endpoints[i] = discoveryv1.Endpoint{Addresses: e.Addresses, Conditions: e.Conditions}
 			}

@@ -73,7 +73,10 @@ func references() []reference {
 // strip removes from an object's metadata what nobody reads and what is often
 // large.
 func strip(o metav1.Object) {
+	o.SetNamespace(word(o.GetNamespace()))
+	o.SetGenerateName("")
 	o.SetManagedFields(nil)
+	o.SetLabels(nil)
 	o.SetAnnotations(nil)
 	o.SetFinalizers(nil)
 	o.SetOwnerReferences(nil)

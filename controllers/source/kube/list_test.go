@@ -188,6 +188,11 @@ func TestStrip(t *testing.T) {
 	if ns := objects[4].(*corev1.Namespace); ns.Labels["l"] != "v" {
 		t.Error("a Namespace loses its labels")
 	}
+	for _, i := range []int{0, 1, 2, 3, 7, 8, 9} {
+		if o := objects[i]; len(o.GetLabels()) > 0 {
+			t.Errorf("%T keeps labels %v", o, o.GetLabels())
+		}
+	}
 	ours := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{managedBy: manager}, Annotations: map[string]string{"a": "v"}}}
 	services().strip(ours)
 	if ours.Annotations["a"] != "v" {

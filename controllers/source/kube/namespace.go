@@ -14,7 +14,9 @@ func namespaces() kind {
 		names: about{kind: "Namespace"},
 		new:   func() *corev1.Namespace { return new(corev1.Namespace) },
 		lighten: func(o *corev1.Namespace) {
+			labels := o.Labels
 			strip(o)
+			o.Labels = labels
 			o.Spec, o.Status = corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
 		},
 		same: func(a, b *corev1.Namespace) bool { return maps.Equal(a.Labels, b.Labels) },

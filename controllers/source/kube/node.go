@@ -17,7 +17,6 @@ func nodes() kind {
 		new:   func() *corev1.Node { return new(corev1.Node) },
 		lighten: func(o *corev1.Node) {
 			strip(o)
-			o.Labels = nil
 			var ready []corev1.NodeCondition
 			for _, c := range o.Status.Conditions {
 				if c.Type == corev1.NodeReady {

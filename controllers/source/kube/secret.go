@@ -17,7 +17,6 @@ func secrets() reference {
 		list: func() client.ObjectList { return new(corev1.SecretList) },
 		strip: func(o *corev1.Secret) {
 			strip(o)
-			o.Labels = nil
 			for k := range o.Data {
 				if k != corev1.TLSCertKey && k != corev1.TLSPrivateKeyKey {
 					delete(o.Data, k)

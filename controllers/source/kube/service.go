@@ -23,9 +23,9 @@ func services() kind {
 		lighten: func(o *corev1.Service) {
 			if o.Labels[managedBy] != manager {
 				strip(o)
-				o.Labels = nil
 			}
 			o.Spec = corev1.ServiceSpec{Type: o.Spec.Type, Ports: o.Spec.Ports, ClusterIP: o.Spec.ClusterIP}
+			words(&o.Spec)
 			status := corev1.ServiceStatus{}
 			if o.Spec.Type == corev1.ServiceTypeLoadBalancer {
 				status.LoadBalancer = o.Status.LoadBalancer
