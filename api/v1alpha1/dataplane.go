@@ -218,8 +218,8 @@ type ClusterOnNode struct {
 	// +optional
 	ShedPercent int32 `json:"shedPercent,omitempty"`
 	// P50Millis is the median time from the written request to the head of its
-	// answer in the last ten seconds, in milliseconds, at most 15 % off; 0 when no
-	// answer came.
+	// answer in the last ten seconds, in milliseconds: an eighth off at most, and
+	// rounded to two digits; 0 when no answer came.
 	// +optional
 	P50Millis int64 `json:"p50Millis,omitempty"`
 	// P99Millis is the same of the slowest in a hundred.

@@ -119,3 +119,13 @@ func TestOut(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkWork is what counting adds to a request.
+func BenchmarkWork(b *testing.B) {
+	var w work
+	b.ReportAllocs()
+	for b.Loop() {
+		count(&w.placed)
+		w.answered(3 * time.Millisecond)
+	}
+}
