@@ -16,6 +16,7 @@ type clientWait uint8
 
 const (
 	waitNothing   clientWait = iota
+	waitProxy                // the header of the PROXY protocol
 	waitHandshake            // the TLS handshake
 	waitRequest              // the first byte of a request
 	waitHead                 // the rest of a head
@@ -56,9 +57,11 @@ type client struct {
 	wire     int64     // ciphertext that was sent
 	requests uint32    // served so far
 	drained  uint32    // bytes of an unwanted body that were read
+	port     uint16    // where the client had connected to, if a proxy has said so; else 0
 
 	wait       clientWait
 	paused     uint8
+	proxy      bool // the peer may speak the PROXY protocol; before its header has come
 	ready      bool // the handshake, if any, is over
 	trusted    bool // the peer's forwarded headers are kept
 	bodyOpen   bool // the request has not ended
@@ -74,22 +77,32 @@ type client struct {
 // accept makes a client of a new connection. It is called on the loop.
 func (s *socket) accept(l *reactor.Loop, conn *reactor.Conn) reactor.Handler {
 	w := s.srv.workers[l.Index()]
-	c := &client{worker: w, socket: s, conn: conn, trusted: s.trusts(conn.RemoteAddr().Addr())}
+	c := &client{worker: w, socket: s, conn: conn}
 	c.timer.Fire = c.expire
-	c.parser.Reset(s.limits())
 	w.clients.add(c)
 	w.metrics.Accepted()
 	s.srv.guard.accepted(s.srv.connections.Add(1), l.Now())
+	if from := s.client.Load().proxies; from != nil {
+		return c.awaitProxy(from)
+	}
+	c.begin()
+	return c
+}
+
+// begin starts TLS or HTTP: it is known who the client is.
+func (c *client) begin() {
+	s, now := c.socket, c.worker.loop.Now()
+	c.trusted = s.trusts(c.conn.RemoteAddr().Addr())
+	c.parser.Reset(s.limits())
 	if s.secure.Load() {
 		c.tls = s.tls.NewSession((*tlsCarrier)(c))
-		c.progress = l.Now()
+		c.progress = now
 		c.arm(waitHandshake, s.timeouts().Handshake)
-	} else {
-		c.ready = true
-		c.arm(waitRequest, s.idleTimeout())
-		w.accepted(l.Now())
+		return
 	}
-	return c
+	c.ready = true
+	c.arm(waitRequest, s.idleTimeout())
+	c.worker.accepted(now)
 }
 
 func (c *client) arm(wait clientWait, d time.Duration) {
@@ -452,6 +465,8 @@ func (c *client) expire(now time.Time) {
 		return
 	}
 	switch wait {
+	case waitProxy:
+		(*proxied)(c).expire()
 	case waitHandshake:
 		c.finish(false)
 	case waitRequest:
@@ -523,9 +538,12 @@ func (l *clientList) remove(c *client) {
 }
 
 // trusts tells whether a peer's forwarded headers are kept.
-func (s *socket) trusts(peer netip.Addr) bool {
-	for _, p := range s.client.Load().trusted {
-		if p.Contains(peer.Unmap()) {
+func (s *socket) trusts(peer netip.Addr) bool { return inPrefixes(s.client.Load().trusted, peer) }
+
+// inPrefixes tells whether an address is in one of some prefixes.
+func inPrefixes(prefixes []netip.Prefix, a netip.Addr) bool {
+	for _, p := range prefixes {
+		if p.Contains(a.Unmap()) {
 			return true
 		}
 	}

@@ -1,5 +1,7 @@
 package dataplane
 
+import "strconv"
+
 // Fields that tell a backend about the client.
 const (
 	headerForwardedFor   = "X-Forwarded-For"
@@ -125,7 +127,12 @@ func (ex *exchange) forward() {
 		h.Append(nameForwardedHost, ex.request.Host)
 	}
 	if !seen[forwardedPort] {
-		h.Append(nameForwardedPort, c.socket.port)
+		port := c.socket.port
+		if c.port != 0 {
+			w.scratch = strconv.AppendUint(w.scratch[:0], uint64(c.port), 10)
+			port = h.Store(w.scratch)
+		}
+		h.Append(nameForwardedPort, port)
 	}
 	ex.identify(seen[forwardedRequest])
 }

@@ -65,7 +65,7 @@ func (s *socket) update(spec *ir.Socket) {
 }
 
 // clientBounds are what holds for the clients of a socket. Connections that are
-// open look at them, too, except for whom to trust.
+// open look at them, too, except for whom to trust, and as what.
 type clientBounds struct {
 	spec        ir.Client // what they were made of
 	timeouts    Timeouts
@@ -73,6 +73,7 @@ type clientBounds struct {
 	log         ir.AccessLog
 	maxRequests uint32 // 0 is no limit
 	trusted     []netip.Prefix
+	proxies     []netip.Prefix // nil unless the PROXY protocol is spoken
 }
 
 // bounds fills in what spec leaves to the process.
@@ -80,7 +81,7 @@ func (s *Server) bounds(socket *ir.Socket) *clientBounds {
 	spec := socket.Client
 	b := &clientBounds{
 		spec: spec, timeouts: s.opts.Timeouts, limits: s.opts.Limits, log: socket.AccessLog,
-		maxRequests: s.opts.MaxRequests, trusted: s.opts.TrustedProxies,
+		maxRequests: s.opts.MaxRequests, trusted: s.opts.TrustedProxies, proxies: spec.ProxiedFrom,
 	}
 	for _, d := range []struct {
 		own  *time.Duration

@@ -43,6 +43,9 @@ type worker struct {
 	dirty   []*client // TLS connections with plaintext to seal at the end of the event
 	random  *rand.ChaCha8
 
+	sayRefused time.Time // when a connection without a header is next logged
+	refused    uint64    // those that were not
+
 	pipeline pipeline
 }
 

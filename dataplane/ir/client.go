@@ -22,6 +22,10 @@ type Client struct {
 	// TrustedProxies are the peers whose forwarded headers are kept, in the place of
 	// the process's. Nil leaves those; empty trusts nobody.
 	TrustedProxies []netip.Prefix
+	// ProxiedFrom makes the socket speak the PROXY protocol, and names the peers that
+	// may: each connection begins with a header that says who the client is, and
+	// other connections are closed. Nil does not.
+	ProxiedFrom []netip.Prefix
 	// MaxRequestLine, MaxHeaderBytes and MaxHeaders bound a request's head: the bytes
 	// of its first line, the bytes of its fields, and their number.
 	MaxRequestLine, MaxHeaderBytes, MaxHeaders int
@@ -39,6 +43,14 @@ func (c *Client) validate() error {
 			return errors.New("a trusted prefix is malformed")
 		}
 	}
+	if c.ProxiedFrom != nil && len(c.ProxiedFrom) == 0 {
+		return errors.New("the PROXY protocol is required, but nobody may speak it")
+	}
+	for _, p := range c.ProxiedFrom {
+		if !p.IsValid() {
+			return errors.New("a prefix of the PROXY protocol's peers is malformed")
+		}
+	}
 	return nil
 }
 
@@ -47,10 +59,12 @@ func (w *digest) client(c *Client) {
 		w.int(int64(d))
 	}
 	w.num(uint64(c.MaxRequests))
-	w.flag(c.TrustedProxies != nil)
-	w.count(len(c.TrustedProxies))
-	for _, p := range c.TrustedProxies {
-		w.str(p.String())
+	for _, list := range [][]netip.Prefix{c.TrustedProxies, c.ProxiedFrom} {
+		w.flag(list != nil)
+		w.count(len(list))
+		for _, p := range list {
+			w.str(p.String())
+		}
 	}
 	for _, n := range []int{c.MaxRequestLine, c.MaxHeaderBytes, c.MaxHeaders} {
 		w.int(int64(n))

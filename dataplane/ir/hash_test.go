@@ -79,6 +79,9 @@ func walk(t *testing.T, v reflect.Value, path string, visit func(string, func(*i
 		}
 		leaf(func(v reflect.Value) { v.Set(reflect.ValueOf(netip.MustParseAddrPort("1.2.3.4:5"))) })
 		return
+	case netip.Prefix:
+		leaf(func(v reflect.Value) { v.Set(reflect.ValueOf(netip.MustParsePrefix("1.2.0.0/16"))) })
+		return
 	case time.Time:
 		leaf(func(v reflect.Value) { v.Set(reflect.ValueOf(time.Unix(7, 8))) })
 		return

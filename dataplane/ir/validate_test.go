@@ -40,6 +40,10 @@ func valid() *ir.Snapshot {
 		Sockets: []*ir.Socket{
 			{
 				Name: "0.0.0.0:443", Addr: netip.MustParseAddrPort("0.0.0.0:443"), Protocol: ir.ProtocolHTTPS,
+				Client: ir.Client{
+					TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
+					ProxiedFrom:    []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
+				},
 				Listeners: []*ir.Listener{{
 					Name: "default/edge/https", Hostname: "*.example.com",
 					TLS:    &ir.TLS{Certificates: []*ir.Certificate{{Name: "default/cert", Chain: []byte("c"), Key: ir.NewSecret([]byte("k"))}}},
@@ -134,6 +138,9 @@ func TestValidate(t *testing.T) {
 		{"route at the apex of a wildcard", func(s *ir.Snapshot) { route(s).Hostnames[0] = "example.com" }, "outside"},
 		{"route for any host below a wildcard", func(s *ir.Snapshot) { route(s).Hostnames[0] = "" }, "outside"},
 		{"route of another host", func(s *ir.Snapshot) { route(s).Hostnames[0] = "*.example.org" }, "outside"},
+		{"trusted prefix", func(s *ir.Snapshot) { s.Sockets[0].Client.TrustedProxies[0] = netip.Prefix{} }, "a trusted prefix is malformed"},
+		{"prefix of the PROXY protocol", func(s *ir.Snapshot) { s.Sockets[0].Client.ProxiedFrom[0] = netip.Prefix{} }, "peers is malformed"},
+		{"the PROXY protocol from nobody", func(s *ir.Snapshot) { s.Sockets[0].Client.ProxiedFrom = []netip.Prefix{} }, "nobody may speak it"},
 		{"nil rule", func(s *ir.Snapshot) { route(s).Rules[0] = nil }, "rule 0 is nil"},
 		{"rules out of order", func(s *ir.Snapshot) { redirect(s).Index = 0 }, "indexes"},
 		{"no match", func(s *ir.Snapshot) { rule(s).Matches = nil }, "no match"},

@@ -249,7 +249,7 @@ func (s scrape) perLoop() {
 // overLoops sends what is added up over the loops.
 func (s scrape) overLoops() {
 	var in, out, upgrades, good, bad float64
-	errs, replies := make(map[string]float64), make(map[string]float64)
+	errs, replies, refused := make(map[string]float64), make(map[string]float64), make(map[string]float64)
 	for _, l := range s.m.loops {
 		in += l.bytesIn.value()
 		out += l.bytesOut.value()
@@ -257,6 +257,7 @@ func (s scrape) overLoops() {
 		good += l.handshakes.value()
 		bad += l.badHandshakes.value()
 		l.clientErrors.each(func(reason string, n float64) { errs[label(reason)] += n })
+		l.proxyRefused.each(func(reason string, n float64) { refused[label(reason)] += n })
 		l.replies.each(func(reason string, n float64) { replies[label(reason)] += n })
 	}
 	s.counter(receivedBytes, in)
@@ -264,6 +265,9 @@ func (s scrape) overLoops() {
 	s.gauge(upgradesOpen, upgrades)
 	s.counter(tlsHandshakes, good, "ok")
 	s.counter(tlsHandshakes, bad, "failed")
+	for reason, n := range refused {
+		s.counter(proxyRefused, n, reason)
+	}
 	for reason, n := range errs {
 		s.counter(clientErrors, n, reason)
 	}

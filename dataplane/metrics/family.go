@@ -50,6 +50,7 @@ const (
 	sentBytes
 	upgradesOpen
 	tlsHandshakes
+	proxyRefused
 	clientErrors
 	localReplies
 	loopConnections
@@ -121,6 +122,7 @@ var families = [...]Family{
 	sentBytes:           {"headgate_sent_bytes_total", typeCounter, nil, "Bytes to clients, as they went to the sockets."},
 	upgradesOpen:        {"headgate_upgrades", typeGauge, nil, "Open tunnels: Upgrade, CONNECT."},
 	tlsHandshakes:       {"headgate_tls_handshakes_total", typeCounter, []string{"result"}, "TLS handshakes with clients that ended: ok, failed."},
+	proxyRefused:        {"headgate_proxy_protocol_refused_total", typeCounter, []string{"reason"}, "Connections that were closed for want of a good header of the PROXY protocol: untrusted (the peer may not speak it), missing, malformed, checksum, too_long, incomplete, timeout."},
 	clientErrors:        {"headgate_client_errors_total", typeCounter, []string{"reason"}, "Requests that their clients spoilt."},
 	localReplies:        {"headgate_local_replies_total", typeCounter, []string{"reason"}, "Responses that the gateway made itself."},
 

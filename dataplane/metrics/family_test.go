@@ -31,6 +31,7 @@ func TestFamiliesAreCollected(t *testing.T) {
 	c.Loop(0).Propagated(0)
 	m.Loop(0).ClientError("x")
 	m.Loop(0).LocalReply("x")
+	m.Loop(0).ProxyRefused("x")
 	gathered, err := m.Registry().Gather()
 	if err != nil {
 		t.Fatal(err)

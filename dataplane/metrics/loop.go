@@ -12,6 +12,7 @@ type Loop struct {
 	requests                  counter
 	bytesIn, bytesOut         counter
 	clientErrors, replies     tally[string]
+	proxyRefused              tally[string]
 	handshakes, badHandshakes counter
 	upgrades                  counter
 	_                         [64]byte // keeps a neighbour's line apart
@@ -43,6 +44,10 @@ func (l *Loop) ClientError(reason string) { l.clientErrors.inc(reason, maxReason
 // LocalReply counts a response that the gateway made itself: an error, a
 // redirect. Reasons are bounded as in ClientError.
 func (l *Loop) LocalReply(reason string) { l.replies.inc(reason, maxReasons, other) }
+
+// ProxyRefused counts a connection that was closed for want of a good header of
+// the PROXY protocol. Reasons are bounded as in ClientError.
+func (l *Loop) ProxyRefused(reason string) { l.proxyRefused.inc(reason, maxReasons, other) }
 
 // Handshake counts a TLS handshake that ended.
 func (l *Loop) Handshake(ok bool) {

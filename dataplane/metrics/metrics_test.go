@@ -335,36 +335,39 @@ func TestLoops(t *testing.T) {
 	b.ClientError("bad_chunk_size")
 	b.ClientError("host\xff")
 	a.LocalReply("no_route")
+	a.ProxyRefused("missing")
+	b.ProxyRefused("missing")
 
 	got := series(t, m)
 	for k, v := range map[string]float64{
-		`headgate_connections{loop="0"}`:                        1,
-		`headgate_connections{loop="1"}`:                        1,
-		`headgate_connections_accepted_total{loop="0"}`:         2,
-		`headgate_loop_requests_total{loop="1"}`:                1,
-		`headgate_received_bytes_total{}`:                       120,
-		`headgate_sent_bytes_total{}`:                           7,
-		`headgate_tls_handshakes_total{result="ok"}`:            1,
-		`headgate_tls_handshakes_total{result="failed"}`:        2,
-		`headgate_upgrades{}`:                                   1,
-		`headgate_client_errors_total{reason="bad_chunk_size"}`: 2,
-		"headgate_client_errors_total{reason=\"host\uFFFD\"}":   1,
-		`headgate_local_replies_total{reason="no_route"}`:       1,
-		`headgate_loop_connections{loop="1"}`:                   2,
-		`headgate_loop_busy_seconds_total{loop="1"}`:            2,
-		`headgate_loop_events_total{loop="0"}`:                  10,
-		`headgate_loop_wakeups_total{loop="0"}`:                 20,
-		`headgate_loop_panics_total{loop="1"}`:                  60,
-		`headgate_access_log_entries_total{}`:                   7,
-		`headgate_access_log_dropped_total{}`:                   8,
-		`headgate_accept_errors_total{}`:                        9,
-		`headgate_accept_shed_total{}`:                          10,
-		`headgate_accepting{}`:                                  1,
-		`headgate_handovers_total{direction="in"}`:              1,
-		`headgate_handovers_total{direction="out"}`:             2,
-		`headgate_handover_resumed_total{}`:                     3,
-		`headgate_handover_refused_total{}`:                     4,
-		`headgate_handover_sockets{}`:                           5,
+		`headgate_connections{loop="0"}`:                          1,
+		`headgate_connections{loop="1"}`:                          1,
+		`headgate_connections_accepted_total{loop="0"}`:           2,
+		`headgate_loop_requests_total{loop="1"}`:                  1,
+		`headgate_received_bytes_total{}`:                         120,
+		`headgate_sent_bytes_total{}`:                             7,
+		`headgate_tls_handshakes_total{result="ok"}`:              1,
+		`headgate_tls_handshakes_total{result="failed"}`:          2,
+		`headgate_upgrades{}`:                                     1,
+		`headgate_client_errors_total{reason="bad_chunk_size"}`:   2,
+		"headgate_client_errors_total{reason=\"host\uFFFD\"}":     1,
+		`headgate_local_replies_total{reason="no_route"}`:         1,
+		`headgate_proxy_protocol_refused_total{reason="missing"}`: 2,
+		`headgate_loop_connections{loop="1"}`:                     2,
+		`headgate_loop_busy_seconds_total{loop="1"}`:              2,
+		`headgate_loop_events_total{loop="0"}`:                    10,
+		`headgate_loop_wakeups_total{loop="0"}`:                   20,
+		`headgate_loop_panics_total{loop="1"}`:                    60,
+		`headgate_access_log_entries_total{}`:                     7,
+		`headgate_access_log_dropped_total{}`:                     8,
+		`headgate_accept_errors_total{}`:                          9,
+		`headgate_accept_shed_total{}`:                            10,
+		`headgate_accepting{}`:                                    1,
+		`headgate_handovers_total{direction="in"}`:                1,
+		`headgate_handovers_total{direction="out"}`:               2,
+		`headgate_handover_resumed_total{}`:                       3,
+		`headgate_handover_refused_total{}`:                       4,
+		`headgate_handover_sockets{}`:                             5,
 	} {
 		if g, ok := got[k]; !ok || g != v {
 			t.Errorf("%s = %v, %v; want %v", k, g, ok, v)
@@ -381,9 +384,10 @@ func TestReasonsAreBounded(t *testing.T) {
 	for i := range 1000 {
 		m.Loop(0).ClientError(fmt.Sprint("r", i))
 		m.Loop(1).LocalReply(fmt.Sprint("r", i))
+		m.Loop(1).ProxyRefused(fmt.Sprint("r", i))
 	}
 	got := series(t, m)
-	for _, f := range []string{"headgate_client_errors_total", "headgate_local_replies_total"} {
+	for _, f := range []string{"headgate_client_errors_total", "headgate_local_replies_total", "headgate_proxy_protocol_refused_total"} {
 		if n := len(only(got, f)); n != maxReasons+1 {
 			t.Errorf("%d series of %s, want %d", n, f, maxReasons+1)
 		}

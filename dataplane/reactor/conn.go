@@ -83,8 +83,15 @@ func (c *Conn) SetHandler(h Handler) {
 	c.handler = h
 }
 
-// RemoteAddr returns the peer's address.
+// RemoteAddr returns the peer's address, or what SetRemoteAddr was given.
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }
+
+// SetRemoteAddr makes addr the connection's remote address: that of whom the peer
+// speaks for.
+func (c *Conn) SetRemoteAddr(addr netip.AddrPort) {
+	c.loop.check()
+	c.remote = addr
+}
 
 // LocalAddr returns this side's address. It is zero for a connection that was
 // closed before anybody asked.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 	"unsafe"
@@ -340,5 +341,25 @@ func TestAddresses(t *testing.T) {
 			}
 			_ = nc.Close()
 		}
+	}
+}
+
+// A peer that speaks for another one gets that one's address.
+func TestSetRemoteAddr(t *testing.T) {
+	other := mustAddr("192.0.2.1:5")
+	r := start(t, Options{})
+	seen := make(chan netip.AddrPort, 2)
+	ln := listenOn(t, r, func(_ *Loop, c *Conn) Handler {
+		seen <- c.RemoteAddr()
+		c.SetRemoteAddr(other)
+		seen <- c.RemoteAddr()
+		return &probe{}
+	})
+	nc := dialTCP(t, ln.Addr())
+	if got := <-seen; got.String() != nc.LocalAddr().String() {
+		t.Errorf("the peer is %v, not %v", got, nc.LocalAddr())
+	}
+	if got := <-seen; got != other {
+		t.Errorf("the peer is %v, not %v", got, other)
 	}
 }
