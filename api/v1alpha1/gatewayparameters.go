@@ -90,9 +90,47 @@ type ClientParameters struct {
 	// +kubebuilder:validation:MaxItems=64
 	TrustedCIDRs *[]CIDR `json:"trustedCIDRs,omitempty"`
 
+	// ProxyProtocol says whether connections begin with a header of the PROXY
+	// protocol. A Gateway's own counts as a whole, before its class's. Default: Off.
+	// +optional
+	ProxyProtocol *ProxyProtocol `json:"proxyProtocol,omitempty"`
+
 	// Limits bound the heads of requests.
 	// +optional
 	Limits *HeadLimits `json:"limits,omitempty"`
+}
+
+// ProxyProtocolMode says whether the PROXY protocol is spoken.
+//
+// +kubebuilder:validation:Enum=Off;Required
+type ProxyProtocolMode string
+
+// The modes of the PROXY protocol.
+const (
+	// ProxyProtocolOff takes connections as they are.
+	ProxyProtocolOff ProxyProtocolMode = "Off"
+	// ProxyProtocolRequired closes connections that don't begin with a header.
+	ProxyProtocolRequired ProxyProtocolMode = "Required"
+)
+
+// ProxyProtocol says whether connections begin with a header of the PROXY protocol,
+// version 1 or 2, by which a load balancer that relays TCP names the client. The
+// client that it names is the client in forwarded headers, in the access log, for
+// trustedCIDRs, and wherever else clients are told apart.
+//
+// +kubebuilder:validation:XValidation:rule="self.mode != 'Required' || has(self.from) && size(self.from) > 0",message="must name the load balancers when mode is Required: who may send the header can say to be any client",reason=FieldValueRequired,fieldPath=".from"
+type ProxyProtocol struct {
+	// Mode is Off or Required. Required closes what does not begin with a header; the
+	// protocol forbids to guess whether there is one.
+	// +required
+	Mode ProxyProtocolMode `json:"mode"`
+
+	// From are the load balancers: the connections of others are closed. At least one
+	// when mode is Required.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	From []CIDR `json:"from,omitempty"`
 }
 
 // HeadLimits bound the heads of requests, those of HTTP/1 and of HTTP/2 alike.

@@ -77,13 +77,31 @@ func (v *validator) client(at *field.Path, c *ClientParameters) {
 		number(v, at.Child("headerCount"), l.HeaderCount, 8, 10_000)
 	}
 	if c.TrustedCIDRs != nil {
-		if n := len(*c.TrustedCIDRs); n > mostCIDRs {
-			v.add(field.TooMany(at.Child("trustedCIDRs"), n, mostCIDRs))
+		v.prefixes(at.Child("trustedCIDRs"), *c.TrustedCIDRs)
+	}
+	if p := c.ProxyProtocol; p != nil {
+		at := at.Child("proxyProtocol")
+		if p.Mode == "" {
+			v.add(field.Required(at.Child("mode"), "must be Off or Required"))
+		} else {
+			oneOf(v, at.Child("mode"), p.Mode, ProxyProtocolOff, ProxyProtocolRequired)
 		}
-		for i, s := range *c.TrustedCIDRs {
-			if p, err := netip.ParsePrefix(string(s)); err != nil || p != p.Masked() {
-				v.add(field.Invalid(at.Child("trustedCIDRs").Index(i), string(s), "must be a prefix such as 10.0.0.0/8"))
-			}
+		if p.Mode == ProxyProtocolRequired && len(p.From) == 0 {
+			v.add(field.Required(at.Child("from"),
+				"must name the load balancers when mode is Required: who may send the header can say to be any client"))
+		}
+		v.prefixes(at.Child("from"), p.From)
+	}
+}
+
+// prefixes checks a list of prefixes.
+func (v *validator) prefixes(path *field.Path, list []CIDR) {
+	if n := len(list); n > mostCIDRs {
+		v.add(field.TooMany(path, n, mostCIDRs))
+	}
+	for i, s := range list {
+		if p, err := netip.ParsePrefix(string(s)); err != nil || p != p.Masked() {
+			v.add(field.Invalid(path.Index(i), string(s), "must be a prefix such as 10.0.0.0/8"))
 		}
 	}
 }

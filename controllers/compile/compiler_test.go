@@ -149,6 +149,9 @@ func (w *world) edit() {
 		p.Spec.Client = pick(w, nil, &v1alpha1.ClientParameters{
 			IdleTimeout: pick(w, nil, ptr(v1alpha1.Duration("1s")), ptr(v1alpha1.Duration("2s")), ptr(v1alpha1.Duration("bad"))),
 			MaxRequests: pick(w, nil, ptr[int32](5)), TrustedCIDRs: pick(w, nil, &[]v1alpha1.CIDR{}, &[]v1alpha1.CIDR{"10.0.0.0/8"}),
+			ProxyProtocol: pick(w, nil, &v1alpha1.ProxyProtocol{Mode: v1alpha1.ProxyProtocolOff}, &v1alpha1.ProxyProtocol{
+				Mode: v1alpha1.ProxyProtocolRequired, From: pick(w, nil, []v1alpha1.CIDR{"192.0.2.0/24"}),
+			}),
 			Limits: pick(w, nil, &v1alpha1.HeadLimits{HeaderCount: pick(w, nil, ptr[int32](50))}),
 		})
 		p.Spec.AccessLog = pick(w, nil, &v1alpha1.AccessLogParameters{

@@ -87,11 +87,12 @@ func overlayClient(out *ir.Client, p *v1alpha1.ClientParameters) {
 		out.MaxRequests = uint32(*p.MaxRequests)
 	}
 	if p.TrustedCIDRs != nil {
-		out.TrustedProxies = []netip.Prefix{}
-		for _, s := range *p.TrustedCIDRs {
-			if prefix, err := netip.ParsePrefix(string(s)); err == nil { // it was validated
-				out.TrustedProxies = append(out.TrustedProxies, prefix)
-			}
+		out.TrustedProxies = prefixesOf(*p.TrustedCIDRs)
+	}
+	if p := p.ProxyProtocol; p != nil {
+		out.ProxiedFrom = nil
+		if p.Mode == v1alpha1.ProxyProtocolRequired {
+			out.ProxiedFrom = prefixesOf(p.From)
 		}
 	}
 	if l := p.Limits; l != nil {
@@ -99,6 +100,17 @@ func overlayClient(out *ir.Client, p *v1alpha1.ClientParameters) {
 		overlayInt(&out.MaxHeaderBytes, l.HeaderBytes)
 		overlayInt(&out.MaxHeaders, l.HeaderCount)
 	}
+}
+
+// prefixesOf returns prefixes that were validated, never nil.
+func prefixesOf(list []v1alpha1.CIDR) []netip.Prefix {
+	out := []netip.Prefix{}
+	for _, s := range list {
+		if p, err := netip.ParsePrefix(string(s)); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 func overlayInt(out *int, n *int32) {
