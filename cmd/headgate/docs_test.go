@@ -109,23 +109,25 @@ func heldTexts() []string {
 	return out
 }
 
-// sourceLines returns the lines of the control plane's source: what the log says
+// sourceLines returns the lines of the source: what the log says
 // stands there whole.
 func sourceLines(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	err := filepath.WalkDir("../../controllers", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+	for _, dir := range []string{"../../controllers", "../../dataplane"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for line := range strings.Lines(string(text)) {
+				out = append(out, strings.ReplaceAll(line, `\"`, `"`))
+			}
 			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		text, err := os.ReadFile(path)
-		for line := range strings.Lines(string(text)) {
-			out = append(out, strings.ReplaceAll(line, `\"`, `"`))
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return out
 }
