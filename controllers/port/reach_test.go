@@ -76,7 +76,7 @@ func TestReach(t *testing.T) {
 		}
 		return d.DialContext(ctx, network, address)
 	}})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	want := map[netip.AddrPort]Verdict{back: Arrives, waiting: Arrives, nobody: Unknown, refusing: Refused}
 	var addrs []netip.AddrPort

@@ -169,7 +169,7 @@ func accepts(t *testing.T, fd int, addr netip.AddrPort) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	ln.(*net.TCPListener).SetDeadline(time.Now().Add(5 * time.Second))
+	ln.(*net.TCPListener).SetDeadline(time.Now().Add(20 * time.Second))
 	got, err := ln.Accept()
 	if err != nil {
 		t.Fatal(err)

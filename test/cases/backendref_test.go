@@ -35,7 +35,7 @@ func shares(t *testing.T, addr, host string, n int) map[string]int {
 func wantShare(t *testing.T, counts map[string]int, key string, share float64, n int) {
 	t.Helper()
 	want := share * float64(n)
-	slack := 4 * math.Sqrt(float64(n)*share*(1-share))
+	slack := 6 * math.Sqrt(float64(n)*share*(1-share)) // 4 of them is one run in 16,000
 	if got := float64(counts[key]); got < want-slack || got > want+slack {
 		t.Errorf("%q got %v of %d, want %v +- %.0f: %v", key, got, n, want, slack, counts)
 	}
@@ -310,7 +310,7 @@ spec:
 			begin := time.Now()
 			g.apply(t, "grant.yaml", c.doc)
 			g.awaitStatus(t, "cross", "/", 200)
-			if took := time.Since(begin); took > 2*time.Second {
+			if took := time.Since(begin); took > 10*time.Second {
 				t.Errorf("worked %v after the grant came", took)
 			}
 			g.wantCondition(t, "HTTPRoute", "default", "cross", "ResolvedRefs", "True", "ResolvedRefs")

@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long a client waits for something that must come.
-const patience = 15 * time.Second
+const patience = 30 * time.Second
 
 // client is one raw connection to the gateway.
 type client struct {

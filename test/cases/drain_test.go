@@ -105,7 +105,7 @@ func TestDrain(t *testing.T) {
 	})
 	t.Run("drain/deadline", func(t *testing.T) { // what does not end is ended
 		be := newBackend(t, "be")
-		g := start(t, options{args: []string{"--drain-period", "1s"}}, be.manifest(), simpleRoute("a", be))
+		g := start(t, options{args: []string{"--drain-period", "3s"}}, be.manifest(), simpleRoute("a", be))
 		be.set(func(u *upstreamConn, r *request) {
 			if r.has("Upgrade") {
 				tunnelEcho(u, r)
@@ -123,7 +123,7 @@ func TestDrain(t *testing.T) {
 		if err := tunnel.pingpong("still open"); err != nil {
 			t.Errorf("the tunnel ended before the deadline: %v", err)
 		}
-		g.wantExit(t, ended, 5*time.Second)
+		g.wantExit(t, ended, 15*time.Second)
 		tunnel.wantClosed()
 	})
 	t.Run("drain/nothing-to-do", func(t *testing.T) {
@@ -137,13 +137,15 @@ func TestDrain(t *testing.T) {
 		be := newBackend(t, "be")
 		g := start(t, options{args: []string{"--drain-period", "20s"}}, be.manifest(), simpleRoute("a", be))
 		release := newGate(t)
+		arrived := make(chan struct{}, 1)
 		be.set(func(u *upstreamConn, r *request) {
+			arrived <- struct{}{}
 			release.wait()
 			be.echo(u, r)
 		})
 		c := dial(t, g.addr)
 		c.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-		time.Sleep(100 * time.Millisecond)
+		<-arrived
 		ended := g.terminate(t)
 		eventually(t, patience, func() error {
 			a, err := tryDial(g.admin)

@@ -59,7 +59,7 @@ func crowd(t *testing.T, addr string, n int, request string, got func(*response,
 				return
 			}
 			defer conn.Close()
-			_ = conn.SetDeadline(time.Now().Add(2 * time.Minute))
+			_ = conn.SetDeadline(time.Now().Add(3 * time.Minute))
 			r, err := readResponse(bufio.NewReaderSize(conn, 512), "GET")
 			got(r, err, time.Since(begin))
 		})
@@ -78,7 +78,7 @@ func crowd(t *testing.T, addr string, n int, request string, got func(*response,
 func TestStampede(t *testing.T) {
 	const clients, pool, held = 5000, 50, 100
 	hung, well := newBackend(t, "hung"), newBackend(t, "well")
-	g := start(t, options{args: []string{"--pool-size", "50", "--pool-wait-timeout", "20s"}},
+	g := start(t, options{args: []string{"--pool-size", "50", "--pool-wait-timeout", "90s", "--response-timeout", "2m"}},
 		hung.manifest(), well.manifest(), simpleRoute("hung", hung), simpleRoute("well", well))
 	wantStatus(t, exchange(t, g.addr, "GET / HTTP/1.1\r\nHost: hung\r\n\r\n"), 200)
 	undisturbed := latencies(t, g.addr, "well", 200)

@@ -29,6 +29,15 @@ func TestStaleUpstream(t *testing.T) {
 		be.set(onlyFirst)
 		wantStatus(t, exchange(t, g.addr, "GET /warm HTTP/1.1\r\nHost: a\r\n\r\n"), 200)
 	}
+	// emptyPool waits until the gateway has seen that no connection is of use.
+	emptyPool := func(t *testing.T) {
+		eventually(t, patience, func() error {
+			if n := g.metric(t, `headgate_upstream_connections_idle{cluster="default/be:80"}`); n != 0 {
+				return fmt.Errorf("%v connections are in the pool", n)
+			}
+			return nil
+		})
+	}
 	count := func(m mark, method string) int {
 		n := 0
 		for _, r := range be.requestsSince(m) {
@@ -121,7 +130,7 @@ func TestStaleUpstream(t *testing.T) {
 				}
 				be.mu.Unlock()
 			}
-			time.Sleep(100 * time.Millisecond)
+			emptyPool(t)
 			m := be.mark()
 			wantStatus(t, exchange(t, g.addr, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"), 200)
 			if n := count(m, "POST"); n != 1 {
@@ -138,7 +147,7 @@ func TestStaleUpstream(t *testing.T) {
 			u.write("HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 		})
 		wantStatus(t, exchange(t, g.addr, "GET /warm HTTP/1.1\r\nHost: a\r\n\r\n"), 200)
-		time.Sleep(100 * time.Millisecond)
+		emptyPool(t)
 		be.set(be.echo)
 		for i := range 4 {
 			target := fmt.Sprintf("/%d", i)

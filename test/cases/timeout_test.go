@@ -12,10 +12,10 @@ import (
 )
 
 // within fails the test unless d is about want: not before it, and not much
-// later on a busy machine.
+// later even on a busy machine.
 func within(t testing.TB, d, want time.Duration) {
 	t.Helper()
-	if d < want-50*time.Millisecond || d > want+2*time.Second {
+	if d < want-50*time.Millisecond || d > want+10*time.Second {
 		t.Errorf("took %v, want about %v", d.Round(time.Millisecond), want)
 	}
 }
@@ -27,7 +27,7 @@ func TestRouteTimeouts(t *testing.T) {
 	}
 	g := start(t, options{args: []string{"--response-timeout", "2s"}}, be.manifest(), simpleRoute("unset", be),
 		timed("request", "{request: 1s}"),
-		timed("backend", "{request: 3s, backendRequest: 300ms}"),
+		timed("backend", "{request: 1m, backendRequest: 300ms}"),
 		timed("backend-only", "{backendRequest: 300ms}"),
 		timed("zero", "{request: 0s}"),
 		timed("zero-both", "{request: 0s, backendRequest: 0s}"),
@@ -183,7 +183,7 @@ func TestConnectTimeout(t *testing.T) {
 
 func TestClientTimeouts(t *testing.T) {
 	be := newBackend(t, "be")
-	g := start(t, options{args: []string{"--header-timeout", "700ms", "--idle-timeout", "1500ms"}}, be.manifest(), simpleRoute("a", be))
+	g := start(t, options{args: []string{"--header-timeout", "700ms", "--idle-timeout", "3s"}}, be.manifest(), simpleRoute("a", be))
 
 	// A slow head is answered 408, then the connection ends; the clock starts
 	// with the first byte and does not start again with each further one.
@@ -241,7 +241,7 @@ func TestClientTimeouts(t *testing.T) {
 		begin := time.Now()
 		b, err := io.ReadAll(c.br)
 		took := time.Since(begin)
-		if err != nil || took < 600*time.Millisecond || took > 4*time.Second {
+		if err != nil || took < 600*time.Millisecond || took > 15*time.Second {
 			t.Errorf("ended with %v after %v", err, took)
 		}
 		if len(b) > 0 && !strings.HasPrefix(string(b), "HTTP/1.1 408 ") {
@@ -255,11 +255,11 @@ func TestClientTimeouts(t *testing.T) {
 		wantStatus(t, c.get("a", "/"), 200)
 		begin := time.Now()
 		c.wantClosed()
-		within(t, time.Since(begin), 1500*time.Millisecond)
+		within(t, time.Since(begin), 3*time.Second)
 	})
 	t.Run("idle/not-while-waiting", func(t *testing.T) { // a slow answer is no idleness
 		be.set(func(u *upstreamConn, r *request) {
-			time.Sleep(2200 * time.Millisecond)
+			time.Sleep(3500 * time.Millisecond)
 			be.echo(u, r)
 		})
 		defer be.set(be.echo)
@@ -275,14 +275,14 @@ func TestClientTimeouts(t *testing.T) {
 		for range 20 {
 			wantStatus(t, exchange(t, g.addr, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"), 200)
 		}
-		if took := time.Since(begin); took > 5*time.Second {
+		if took := time.Since(begin); took > 20*time.Second {
 			t.Errorf("20 requests took %v", took)
 		}
 	})
 	t.Run("slowloris/tls-handshake", func(t *testing.T) {
 		port := freePort(t)
 		cert := newCertificate(t, "a")
-		start(t, options{args: []string{"--header-timeout", "700ms"}, listeners: []string{httpsListener("a", port, "", "{name: cert}")}},
+		start(t, options{args: []string{"--header-timeout", "2s"}, listeners: []string{httpsListener("a", port, "", "{name: cert}")}},
 			be.manifest(), cert.secret("default", "cert"), simpleRoute("a", be))
 		c := dialTLS(t, loopback(port), "a") // slow behind a good handshake
 		c.send("GET / HT")
@@ -307,7 +307,7 @@ func fillQueue(t *testing.T, ln net.Listener) netip.AddrPort {
 		t.Fatal(err)
 	}
 	for range 100 {
-		c, err := net.DialTimeout("tcp4", ln.Addr().String(), 300*time.Millisecond)
+		c, err := net.DialTimeout("tcp4", ln.Addr().String(), 2*time.Second)
 		if err != nil {
 			return addr
 		}

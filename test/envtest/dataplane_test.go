@@ -133,7 +133,7 @@ func TestDataPlanes(t *testing.T) {
 	w.wantGateway(gw, programmed(2))
 
 	// When all is said it is quiet on all replicas.
-	time.Sleep(2 * time.Second)
+	w.settled(first, second)
 	quiet := [2]int{len(first.traffic.writes()), len(second.traffic.writes())}
 	time.Sleep(2 * time.Second)
 	for _, q := range append(first.traffic.writes()[quiet[0]:], second.traffic.writes()[quiet[1]:]...) {
@@ -170,8 +170,8 @@ func TestDataPlaneBehind(t *testing.T) {
 	}
 	applied(1)
 	time.Sleep(300 * time.Millisecond)
-	update(w, gw, func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].AllowedRoutes = fromAll() })
 	began := time.Now()
+	update(w, gw, func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].AllowedRoutes = fromAll() })
 	const waiting = "Accepted=True/Accepted@2 Programmed=False/Pending@2 ResolvedRefs=True/ResolvedRefs@2"
 	w.wantGateway(gw, waiting)
 	if d := time.Since(began); d < 8*time.Second {
@@ -266,17 +266,25 @@ func TestTrouble(t *testing.T) {
 		t.Errorf("the DataPlane says %+v", p.Status)
 	}
 
-	// The figures go up and down for 3 s: no route is written in that time.
-	before := len(r.traffic.writes())
+	// The figures go up and down for 3 s: nothing that was written is written again
+	// because of them, but where 10 s have passed since.
+	began := time.Now()
 	for i := range 6 {
 		next := bad
 		next.Held = int64(20 + 20*i)
 		stats.set(next)
 		time.Sleep(500 * time.Millisecond)
 	}
-	for _, q := range r.traffic.writes()[before:] {
-		if !strings.Contains(q.path, "/dataplanes/") {
-			t.Errorf("%s %s within 10 s", q.method, q.path)
+	last := make(map[string]time.Time)
+	for _, q := range r.traffic.writes() {
+		before, ok := last[q.path]
+		last[q.path] = q.at
+		if q.at.Before(began) || strings.Contains(q.path, "/dataplanes/") {
+			continue
+		}
+		// The pause is counted from the answer, and half of it is plenty for that.
+		if since := q.at.Sub(before); !ok || since < 5*time.Second {
+			t.Errorf("%s %s, %v after it was written last", q.method, q.path, since)
 		}
 	}
 	stats.set(well)

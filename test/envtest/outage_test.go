@@ -31,15 +31,22 @@ func outage(t *testing.T) time.Duration {
 	return d
 }
 
-// settled waits until the traffic of a replica has been quiet for a second.
-func (w *world) settled(r *replica) {
+// settled waits until replicas have written nothing for two seconds: longer than
+// a status that changed waits for more changes.
+func (w *world) settled(replicas ...*replica) {
 	w.Helper()
-	last, since := len(r.traffic.writes()), time.Now()
+	writes := func() (n int) {
+		for _, r := range replicas {
+			n += len(r.traffic.writes())
+		}
+		return n
+	}
+	last, since := writes(), time.Now()
 	w.eventually(func() string {
-		if n := len(r.traffic.writes()); n != last {
+		if n := writes(); n != last {
 			last, since = n, time.Now()
 		}
-		if time.Since(since) < time.Second {
+		if time.Since(since) < 2*time.Second {
 			return fmt.Sprintf("it goes on writing: %d times", last)
 		}
 		return ""

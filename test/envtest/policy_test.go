@@ -198,7 +198,7 @@ func TestPolicyStatus(t *testing.T) {
 	wantSize(w.name+"/web:80", 8)
 
 	// All is said: nothing is written.
-	time.Sleep(time.Second)
+	w.settled(r)
 	quiet := len(r.traffic.writes())
 	update(w, young, func(p *v1alpha1.BackendPolicy) { p.Labels = map[string]string{"touched": "yes"} })
 	time.Sleep(time.Second)

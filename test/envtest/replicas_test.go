@@ -36,7 +36,7 @@ func TestTwoReplicas(t *testing.T) {
 		}
 		return ""
 	})
-	time.Sleep(time.Second)
+	w.settled(first)
 	first.stop()
 	third := w.route("third")
 	w.wantRoute(third, attached(1))
@@ -245,6 +245,7 @@ func TestNoFlap(t *testing.T) {
 	w.wantGateway(gw, programmed(1))
 	update(w, gw, func(gw *gatewayv1.Gateway) { gw.Spec.Listeners[0].TLS.CertificateRefs[0].Name = "two" })
 	w.wantGateway(gw, programmed(2))
+	w.settled(r)
 	n := 0
 	for _, q := range r.traffic.writes() {
 		if q.method == http.MethodPatch && q.path == fmt.Sprintf("/apis/gateway.networking.k8s.io/v1/namespaces/%s/gateways/gw/status", w.name) {

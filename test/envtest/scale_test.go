@@ -79,15 +79,17 @@ func TestThousandRoutes(t *testing.T) {
 		return ""
 	})
 	settled := time.Since(created)
-	time.Sleep(time.Second)
+	w.settled(r)
 	all := r.traffic.writes()[before:]
 	gateways := count(all, "/gateways/gw/status")
 	t.Logf("created %d routes in %v; settled %v later; %d writes of the Gateway, %d of routes", routes, created.Sub(began), settled, gateways, len(all)-gateways)
-	if settled > 2*time.Second {
-		t.Errorf("settled after %v, want 2 s at most", settled)
+	// Where the API server takes its time to create them, it does so here, too.
+	if most := max(2*time.Second, created.Sub(began)/4); settled > most {
+		t.Errorf("settled after %v, want %v at most", settled, most)
 	}
-	if gateways > 20 {
-		t.Errorf("%d writes of the Gateway, want 20 at most", gateways)
+	// One every other second, and some more before they are that slow.
+	if most := 12 + int(settled+created.Sub(began))/int(2*time.Second); gateways > most {
+		t.Errorf("%d writes of the Gateway, want %d at most", gateways, most)
 	}
 	seen := make(map[string]int)
 	for _, q := range all {
@@ -131,11 +133,13 @@ func TestPropagation(t *testing.T) {
 	gw := w.gateway("gw")
 	each(others, func(i int) { w.route(fmt.Sprintf("other-%d", i)) })
 	w.attachedRoutes(gw, others)
-	took := make([]time.Duration, routes)
+	took, creation := make([]time.Duration, routes), make([]time.Duration, routes)
 	for i := range took {
 		name := fmt.Sprintf("r-%d", i)
+		began := time.Now()
 		w.route(name)
 		created := time.Now()
+		creation[i] = created.Sub(began)
 		var served time.Time
 		w.eventually(func() string {
 			r.plane.mu.Lock()
@@ -151,8 +155,10 @@ func TestPropagation(t *testing.T) {
 	slices.Sort(took)
 	p50, p99 := took[routes/2], took[routes*99/100]
 	t.Logf("%d routes beside %d: served p50 %v, p99 %v, at most %v after the API server's answer", routes, others, p50, p99, took[routes-1])
-	if p50 > 100*time.Millisecond {
-		t.Errorf("half of the routes took more than %v", p50)
+	// On a machine that has other work, so has the API server.
+	slices.Sort(creation)
+	if most := max(100*time.Millisecond, 4*creation[routes/2]); p50 > most {
+		t.Errorf("half of the routes took more than %v, want %v at most", p50, most)
 	}
 }
 
@@ -189,7 +195,7 @@ func TestRestart(t *testing.T) {
 	w.attachedRoutes(gw, 20)
 	w.refresh(gw)
 	had := gw.Status.Addresses[0].Value
-	time.Sleep(time.Second) // the routes' own status, and the Service
+	w.settled(first) // the routes' own status, and the Service
 	first.stop()
 	second := w.start()
 	if n := len(second.plane.routes()); n != 20 {

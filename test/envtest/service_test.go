@@ -75,7 +75,7 @@ func TestGatewayService(t *testing.T) {
 	want("red  ", "", "port-80 port-8080")
 	update(w, s, func(s *corev1.Service) { s.Labels["team"] = "stolen" })
 	want("red  ", "", "port-80 port-8080")
-	time.Sleep(500 * time.Millisecond)
+	w.settled(r)
 	n := len(r.traffic.writes())
 	time.Sleep(time.Second)
 	if more := r.traffic.writes()[n:]; len(more) > 0 {

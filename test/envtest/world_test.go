@@ -106,7 +106,7 @@ func (p *plane) routes() []string {
 
 // request is one request to the API server.
 type request struct {
-	at     time.Time
+	at     time.Time // when it was sent
 	method string
 	path   string
 	query  string
@@ -121,8 +121,8 @@ type traffic struct {
 }
 
 func (w *traffic) RoundTrip(r *http.Request) (*http.Response, error) {
-	res, err := w.base.RoundTrip(r)
 	q := request{at: time.Now(), method: r.Method, path: r.URL.Path, query: r.URL.RawQuery}
+	res, err := w.base.RoundTrip(r)
 	if err == nil {
 		q.status = res.StatusCode
 	}

@@ -28,7 +28,7 @@ func TestEnded(t *testing.T) {
 		t.Error("an open connection looks ended")
 	}
 	server.Close()
-	for end := time.Now().Add(5 * time.Second); !ended(c); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !ended(c); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("a closed connection looks open")
 		}
