@@ -73,7 +73,7 @@ func TestActiveChecks(t *testing.T) {
 	// Another check begins with the verdict that there is, and ends it when it
 	// passes.
 	status.Store(302)
-	h.update(func(c *ir.Cluster) { check(c); c.Check.Path = "/other" }, addresses...)
+	h.update(func(c *ir.Cluster) { check(c); c.Check.Path, c.Check.Interval = "/other", time.Second }, addresses...)
 	if s := h.cluster.Stats(); s.Unwell != 2 {
 		t.Errorf("another check has forgotten the last verdict: %+v", s)
 	}
