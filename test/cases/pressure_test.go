@@ -78,7 +78,7 @@ func crowd(t *testing.T, addr string, n int, request string, got func(*response,
 func TestStampede(t *testing.T) {
 	const clients, pool, held = 5000, 50, 100
 	hung, well := newBackend(t, "hung"), newBackend(t, "well")
-	g := start(t, options{args: []string{"--pool-size", "50", "--pool-wait-timeout", "90s", "--response-timeout", "2m"}},
+	g := start(t, options{args: []string{"--pool-size", "50", "--pool-wait-timeout", "90s", "--response-timeout", "2m", "--adaptive-timeout", "off"}},
 		hung.manifest(), well.manifest(), simpleRoute("hung", hung), simpleRoute("well", well))
 	wantStatus(t, exchange(t, g.addr, "GET / HTTP/1.1\r\nHost: hung\r\n\r\n"), 200)
 	undisturbed := latencies(t, g.addr, "well", 200)
@@ -205,7 +205,7 @@ func TestHeldRequestsAreServed(t *testing.T) {
 		now.Add(-1) // before the answer, behind which the next one may come
 		be.echo(u, r)
 	})
-	g := start(t, options{args: []string{"--pool-size", strconv.Itoa(pool), "--pool-wait-timeout", "2m"}}, be.manifest(), simpleRoute("be", be))
+	g := start(t, options{args: []string{"--pool-size", strconv.Itoa(pool), "--pool-wait-timeout", "2m", "--adaptive-timeout", "off"}}, be.manifest(), simpleRoute("be", be))
 	var all sync.WaitGroup
 	var failed atomic.Int64
 	for range clients {
@@ -313,7 +313,7 @@ func TestQueueIsShared(t *testing.T) {
 // Reading from a client pauses while its request is held: TCP pushes back.
 func TestHeldClientIsNotRead(t *testing.T) {
 	be := newBackend(t, "be")
-	g := start(t, options{args: []string{"--pool-size", "1", "--pool-wait-timeout", "60s", "--response-timeout", "60s"}}, be.manifest(), simpleRoute("be", be))
+	g := start(t, options{args: []string{"--pool-size", "1", "--pool-wait-timeout", "60s", "--response-timeout", "60s", "--adaptive-timeout", "off"}}, be.manifest(), simpleRoute("be", be))
 	release := newGate(t)
 	be.set(func(u *upstreamConn, r *request) {
 		if r.target == "/first" {

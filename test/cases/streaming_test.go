@@ -257,7 +257,7 @@ func kernelBuffer(t *testing.T, name string) int64 {
 func TestHungBackend(t *testing.T) {
 	const wait = 5 * time.Second
 	hung, well := newBackend(t, "hung"), newBackend(t, "well")
-	g := start(t, options{args: []string{"--pool-size", "20", "--pool-waiting", "20", "--pool-wait-timeout", wait.String(), "--response-timeout", "2m", "--trusted-cidr", "127.0.0.1"}},
+	g := start(t, options{args: []string{"--pool-size", "20", "--pool-waiting", "20", "--pool-wait-timeout", wait.String(), "--response-timeout", "2m", "--adaptive-timeout", "off", "--trusted-cidr", "127.0.0.1"}},
 		hung.manifest(), well.manifest(), simpleRoute("hung", hung), simpleRoute("well", well))
 	undisturbed := latencies(t, g.addr, "well", 300)
 
