@@ -2,6 +2,7 @@ package cases
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,6 +41,22 @@ func TestModelOfARunningGateway(t *testing.T) {
 			return
 		}
 	}()
+	// The stages are shown when a window of them is over.
+	eventually(t, time.Minute, func() error {
+		for _, name := range []string{"arrival_rate", "service_seconds", "utilisation", "arrival_cv", "service_cv", "predicted_seconds"} {
+			for _, stage := range []string{"S4", "loop"} {
+				if v := g.metric(t, "headgate_stage_"+name+`{stage="`+stage+`"}`); v <= 0 {
+					return fmt.Errorf("%s of %s is %v", name, stage, v)
+				}
+			}
+		}
+		return nil
+	})
+	for _, name := range []string{"service_seconds", "predicted_seconds"} {
+		if v := g.metric(t, "headgate_stage_"+name+`{stage="S4"}`); v < seen {
+			t.Errorf("%s of S4 is %v, of a backend that takes %v", name, v, takes)
+		}
+	}
 	plot := filepath.Join(t.TempDir(), "plan.svg")
 	cmd := exec.Command(os.Getenv(binaryEnv), "model", "--admin", g.admin, "--interval", "2s", "--output", "json", "--plot", plot)
 	var stderr strings.Builder
@@ -55,9 +72,10 @@ func TestModelOfARunningGateway(t *testing.T) {
 		Bottleneck string
 		Rows       []struct{ Load float64 }
 		Measured   struct {
-			Workers, Pool                  int
-			Cluster                        string
-			Lambda, Mu, Upstream, Interval float64
+			Workers, Pool                    int
+			Cluster                          string
+			Lambda, Mu, Upstream, Interval   float64
+			ArrivalCV, ServiceCV, UpstreamCV float64
 		}
 	}
 	if err := json.Unmarshal(out, &plan); err != nil {
@@ -66,6 +84,9 @@ func TestModelOfARunningGateway(t *testing.T) {
 	m := plan.Measured
 	if m.Workers != 2 || m.Cluster != "default/be:80" || m.Pool != 7 || m.Upstream < seen || m.Mu <= 0 {
 		t.Errorf("%+v", m)
+	}
+	if m.ArrivalCV <= 0 || m.ServiceCV <= 0 || m.UpstreamCV <= 0 {
+		t.Errorf("the CVs are %v, %v and %v", m.ArrivalCV, m.ServiceCV, m.UpstreamCV)
 	}
 	if n := m.Lambda * m.Interval; n < 1 || n > float64(requests+1) {
 		t.Errorf("%v requests in %v s were seen, %d were sent", n, m.Interval, requests)
