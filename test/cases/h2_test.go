@@ -228,6 +228,10 @@ func TestHTTP2StalledReaders(t *testing.T) {
 	}))
 	t.Run("B21/h2-stalled-readers", func(t *testing.T) {
 		c := h2Client(t, addr, "a")
+		// With 4 MiB for each stream, the default, this machine is busy for a minute when
+		// it is busy with something else, too.
+		c.Transport.(*http.Transport).HTTP2.MaxReceiveBufferPerStream = 256 << 10
+		c.Timeout = 3 * time.Minute
 		do(t, c, "GET", "https://a/small", nil)
 		before := g.rss(t)
 		var stalled []*http.Response
