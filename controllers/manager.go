@@ -178,7 +178,7 @@ func (m *Manager) observe(s *State) {
 	if s.Hash != m.hash {
 		m.hash, m.applied = s.Hash, m.o.Now()
 	}
-	o := &node.Observation{Hash: s.Hash, Applied: m.applied, Refused: s.Result.Err, Gateways: s.Report.Gateways}
+	o := &node.Observation{Hash: s.Hash, Applied: m.applied, Refused: s.Result.Err, Restart: s.Report.Restart(), Gateways: s.Report.Gateways}
 	in := m.source.Current()
 	for _, p := range in.DataPlanes {
 		if p.Name == m.o.Report.Name {

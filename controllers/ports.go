@@ -69,7 +69,8 @@ func (s *sockets) explain(ctx context.Context, snap *ir.Snapshot, res ir.ApplyRe
 	if s.ports == nil || res.Err != nil {
 		return res
 	}
-	out := ir.ApplyResult{Sockets: maps.Clone(res.Sockets)}
+	out := res
+	out.Sockets = maps.Clone(res.Sockets)
 	if out.Sockets == nil {
 		out.Sockets = make(map[string]error)
 	}

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headgate/headgate/controllers"
+	"github.com/headgate/headgate/controllers/compile"
 	"github.com/headgate/headgate/controllers/port"
 	"github.com/headgate/headgate/dataplane/ir"
 )
@@ -187,6 +188,27 @@ func TestPortDiverted(t *testing.T) {
 		time.Sleep(time.Hour)
 		if _, reach := s.ports.counts(); reach != before {
 			t.Errorf("tried %d times in an idle hour", reach-before)
+		}
+	})
+}
+
+// What a process must be restarted for is told beside what is tried, once, and
+// applied once.
+func TestRestartRequired(t *testing.T) {
+	restart := ir.ApplyResult{Restart: []ir.Setting{{Name: "workers", Runs: "2", Asked: "4"}}}
+	onStage(t, &ports{verdict: port.Arrives}, restart, func(s *stage) {
+		wantSays(t, s, "True Programmed")
+		time.Sleep(time.Hour)
+		r := s.State().Report
+		last := r.Classes[0].Status.Conditions[len(r.Classes[0].Status.Conditions)-1]
+		if last.Type != compile.ConditionParametersApplied || last.Status != metav1.ConditionFalse || !strings.Contains(last.Message, "workers: 4 is asked for, the process runs with 2") {
+			t.Errorf("the class says %+v", last)
+		}
+		if want := "workers: 4 is asked for, the process runs with 2"; r.Restart() != want {
+			t.Errorf("the report says %q, want %q", r.Restart(), want)
+		}
+		if n := len(s.plane.after(time.Now())); n != 1 {
+			t.Errorf("the snapshot was applied %d times", n)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"cmp"
 	"math"
 	"runtime"
 	"runtime/debug"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/headgate/headgate/dataplane/ir"
 	"github.com/headgate/headgate/dataplane/pressure"
 )
 
@@ -28,8 +30,8 @@ const (
 // guard keeps the process within its limits: while it is over one, the sockets
 // accept nothing, and connections wait in the kernel's queues.
 type guard struct {
-	limit  pressure.Usage
-	looked atomic.Int64 // when the memory was last looked at, Unix nanoseconds
+	limit  atomic.Pointer[pressure.Usage] // a snapshot may replace it
+	looked atomic.Int64                   // when the memory was last looked at, Unix nanoseconds
 	look   chan struct{}
 	cause  atomic.Uint32 // pressure.Cause
 	shuts  [3]atomic.Uint64
@@ -46,25 +48,45 @@ type GuardStats struct {
 // Guard returns the state of the process's own limits.
 func (s *Server) Guard() GuardStats {
 	g := &s.guard
-	st := GuardStats{Limit: g.limit, Cause: pressure.Cause(g.cause.Load())}
+	st := GuardStats{Limit: *g.limit.Load(), Cause: pressure.Cause(g.cause.Load())}
 	for i := range st.Shuts {
 		st.Shuts[i] = g.shuts[i].Load()
 	}
 	return st
 }
 
+// setLimit makes the limits those that a snapshot asks for, and those of the options
+// where it says nothing. They are looked at at once.
+func (s *Server) setLimit(p ir.Process) {
+	limit := pressure.Usage{
+		Connections: cmp.Or(p.MaxConnections, max(s.opts.MaxConnections, 0)),
+		Memory:      cmp.Or(p.MemoryLimit, max(s.opts.MemoryLimit, 0)),
+	}
+	if was := s.guard.limit.Load(); was != nil && *was == limit {
+		return
+	}
+	s.guard.limit.Store(&limit)
+	s.guard.wake()
+}
+
+// wake has the guard look at what is used.
+func (g *guard) wake() {
+	select {
+	case g.look <- struct{}{}:
+	default: // it is about to look
+	}
+}
+
 // accepted is called on a loop for each connection; n are open now.
 func (g *guard) accepted(n int64, now time.Time) {
-	due := g.limit.Connections > 0 && n >= g.limit.Connections
-	if at := now.UnixNano(); !due && g.limit.Memory > 0 && at-g.looked.Load() >= int64(memoryEvery) {
+	limit := g.limit.Load()
+	due := limit.Connections > 0 && n >= limit.Connections
+	if at := now.UnixNano(); !due && limit.Memory > 0 && at-g.looked.Load() >= int64(memoryEvery) {
 		g.looked.Store(at)
 		due = true
 	}
 	if due {
-		select {
-		case g.look <- struct{}{}:
-		default: // it is about to look
-		}
+		g.wake()
 	}
 }
 
@@ -72,7 +94,7 @@ func (g *guard) accepted(n int64, now time.Time) {
 // accepted, or nothing may be.
 func (s *Server) watch() {
 	g := &s.guard
-	process := pressure.NewProcess(g.limit)
+	process := pressure.NewProcess(*g.limit.Load())
 	again := time.NewTimer(time.Hour)
 	defer again.Stop()
 	var collected time.Time
@@ -89,6 +111,7 @@ func (s *Server) watch() {
 			runtime.GC()
 		}
 		was := process.Cause()
+		process.SetLimit(*g.limit.Load())
 		cause := process.Decide(pressure.Usage{Connections: s.connections.Load(), Memory: s.opts.MemoryUsed()})
 		if cause != was {
 			s.setShut(cause)
@@ -133,7 +156,7 @@ func (s *Server) shut() bool { return pressure.Cause(s.guard.cause.Load()) != pr
 // makeRoom closes connections that wait for a request, so that those which have
 // one get in: a few of each loop at a time.
 func (s *Server) makeRoom() {
-	n := int(s.guard.limit.Connections/32)/len(s.workers) + 1
+	n := int(s.guard.limit.Load().Connections/32)/len(s.workers) + 1
 	for _, w := range s.workers {
 		w.Post(func() { w.closeSome(n) })
 	}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/headgate/headgate/dataplane/ir"
 	"github.com/headgate/headgate/dataplane/pressure"
 )
 
@@ -117,6 +118,83 @@ func TestConnectionLimit(t *testing.T) {
 	if st := s.Guard(); st.Shuts[pressure.ByConnections] == 0 {
 		t.Errorf("%+v", st)
 	}
+}
+
+// A snapshot changes the limits of the process while it runs, up and down, and what
+// it does not say is as the options do.
+func TestLimitsOfASnapshot(t *testing.T) {
+	url, release := hanging(t)
+	var used atomic.Int64
+	s := newServer(t, func(o *Options) {
+		o.MaxConnections, o.MemoryLimit = 100, -1
+		o.MemoryUsed = used.Load
+	})
+	snap := oneRoute(clusterOf("default/be:80", url), nil)
+	addr := apply(t, s, snap)
+	with := func(p ir.Process) {
+		t.Helper()
+		apply(t, s, &ir.Snapshot{Sockets: snap.Sockets, Clusters: snap.Clusters, Process: p})
+	}
+	limit := func(connections, memory int64) {
+		t.Helper()
+		if got, want := s.Guard().Limit, (pressure.Usage{Connections: connections, Memory: memory}); got != want {
+			t.Errorf("the limit is %+v, want %+v", got, want)
+		}
+	}
+	limit(100, 0)
+	var busy []*asker
+	for range 6 {
+		c := connect(t, addr)
+		c.send(t, "/hang")
+		busy = append(busy, c)
+	}
+	eventually(t, "all are in", func() bool { return s.Connections() == 6 })
+
+	// Down, below what is there: nobody else gets in, and nobody is cut.
+	with(ir.Process{MaxConnections: 4})
+	limit(4, 0)
+	eventually(t, "the gate closes", func() bool { return s.Guard().Cause == pressure.ByConnections })
+	late := connect(t, addr)
+	late.send(t, "/")
+	if got := late.status(200 * time.Millisecond); got != 0 {
+		t.Fatalf("answered %d beyond the limit", got)
+	}
+	if n := s.Connections(); n != 6 {
+		t.Errorf("%d connections, want 6", n)
+	}
+	// Up: the one that waited gets in.
+	late = connect(t, addr)
+	late.send(t, "/")
+	with(ir.Process{MaxConnections: 20})
+	if got := late.status(patience); got != 200 {
+		t.Errorf("the client that waited got %d", got)
+	}
+	// Down again, and back to the option by saying nothing.
+	with(ir.Process{MaxConnections: 1})
+	eventually(t, "the gate closes", func() bool { return s.Guard().Cause == pressure.ByConnections })
+	with(ir.Process{})
+	limit(100, 0)
+	eventually(t, "the gate opens", func() bool { return s.Guard().Cause == pressure.NoCause })
+
+	// Memory, which is looked at when the limit comes.
+	used.Store(900)
+	with(ir.Process{MemoryLimit: 1000})
+	limit(100, 1000)
+	eventually(t, "the gate closes", func() bool { return s.Guard().Cause == pressure.ByMemory })
+	with(ir.Process{MemoryLimit: 2000})
+	eventually(t, "the gate opens", func() bool { return s.Guard().Cause == pressure.NoCause })
+
+	close(release)
+	for i, c := range busy {
+		if got := c.status(patience); got != 200 {
+			t.Errorf("client %d, who was in all the time, got %d", i, got)
+		}
+	}
+	// A snapshot that is refused changes nothing.
+	if res := s.Apply(&ir.Snapshot{Process: ir.Process{MaxConnections: -1}}); res.Err == nil {
+		t.Error("a negative limit was taken")
+	}
+	limit(100, 2000)
 }
 
 func TestMemoryLimit(t *testing.T) {

@@ -19,6 +19,10 @@ import (
 type Options struct {
 	// Reactor sizes and places the loops.
 	Reactor reactor.Options
+	// Process is what a start would make of Workers and Pinning where the snapshot
+	// says nothing of them; default those of Reactor. They differ where Reactor is as
+	// an earlier snapshot wanted it.
+	Process ir.Process
 	// Limits bound what a client may send in a head, where its socket does not say
 	// it. They hold for the heads of responses, too.
 	Limits http1.Limits
@@ -29,6 +33,7 @@ type Options struct {
 	Pressure ir.Pressure
 	// Timeouts bound what a client may keep the server waiting for.
 	Timeouts Timeouts
+	// MaxConnections and MemoryLimit hold where the snapshot says nothing of them.
 	// MaxConnections is how many clients may be connected: while there are as many,
 	// none is accepted, and some that wait for a request are closed. Default three
 	// quarters of the descriptors that the process may open; negative is no limit.

@@ -1,15 +1,16 @@
 package dataplane
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate/dataplane/ir"
-	"github.com/headgate/headgate/dataplane/pressure"
 	"github.com/headgate/headgate/dataplane/reactor"
 	"github.com/headgate/headgate/dataplane/route"
 	"github.com/headgate/headgate/dataplane/tlsterm"
@@ -73,11 +74,11 @@ func New(o Options) (*Server, error) {
 		idle:    make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 		sockets: map[string]*socket{},
-		guard: guard{
-			limit: pressure.Usage{Connections: max(o.MaxConnections, 0), Memory: max(o.MemoryLimit, 0)},
-			look:  make(chan struct{}, 1),
-		},
+		guard:   guard{look: make(chan struct{}, 1)},
 	}
+	s.setLimit(ir.Process{})
+	s.opts.Process.Workers = cmp.Or(o.Process.Workers, len(r.Loops()))
+	s.opts.Process.Pinning = cmp.Or(o.Process.Pinning, pinning(o.Reactor.Pin))
 	loops := make([]upstream.Loop, 0, len(r.Loops()))
 	for _, l := range r.Loops() {
 		w := newWorker(s, l)
@@ -173,13 +174,36 @@ func (s *Server) Apply(snap *ir.Snapshot) ir.ApplyResult {
 	s.table = table
 	last := s.current.Load().snapshot
 	s.publish(snap)
+	s.setLimit(snap.Process)
 	failed := s.open(snap)
 	s.closeOthers(snap)
 	s.clusters.Retire(snap.Clusters)
 	if routesLeft(last, snap) {
 		s.retainRoutes(snap)
 	}
-	return ir.ApplyResult{Sockets: failed}
+	return ir.ApplyResult{Sockets: failed, Restart: s.restart(snap.Process)}
+}
+
+// restart returns what the process would run with if it were started again, and
+// does not.
+func (s *Server) restart(p ir.Process) []ir.Setting {
+	var out []ir.Setting
+	runs, asked := len(s.workers), cmp.Or(p.Workers, s.opts.Process.Workers)
+	if runs != asked {
+		out = append(out, ir.Setting{Name: "workers", Runs: strconv.Itoa(runs), Asked: strconv.Itoa(asked)})
+	}
+	pins, wanted := pinning(s.opts.Reactor.Pin), cmp.Or(p.Pinning, s.opts.Process.Pinning)
+	if pins != wanted {
+		out = append(out, ir.Setting{Name: "pinning", Runs: pins.String(), Asked: wanted.String()})
+	}
+	return out
+}
+
+func pinning(pin bool) ir.Pinning {
+	if pin {
+		return ir.PinPerCPU
+	}
+	return ir.PinOff
 }
 
 // bind builds the next table as a transaction on the last one.

@@ -67,6 +67,11 @@ type DataPlaneStatus struct {
 	// Snapshot is what it serves.
 	// +optional
 	Snapshot SnapshotStatus `json:"snapshot,omitempty"`
+	// Restart says what of the GatewayClass's parameters it does not run with and
+	// would if it were started again; empty when there is nothing.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Restart string `json:"restart,omitempty"`
 	// Gateways are the Gateways that it has taken into account, sorted.
 	// +optional
 	// +listType=atomic

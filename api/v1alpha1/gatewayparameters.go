@@ -4,14 +4,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// GatewayParameters change what the clients of Gateways may do. A GatewayClass
-// names them in parametersRef, for all its Gateways; a Gateway in
-// infrastructure.parametersRef, for itself, and field by field before its class's.
-// What both leave out is as the flags of the process say. What can't be changed
-// while a process runs (workers, pinning, where it logs to) is a flag only.
+// GatewayParameters change what the clients of Gateways may do, and how the process
+// that serves them works. A GatewayClass names them in parametersRef, for all its
+// Gateways; a Gateway in infrastructure.parametersRef, for itself, and field by field
+// before its class's. What both leave out is as the flags of the process say.
 //
-// They count for sockets: where Gateways share an address and a port, those of the
-// oldest Gateway do, then of the first by name.
+// What is said of clients and of the access log counts for sockets: where Gateways
+// share an address and a port, those of the oldest Gateway do, then of the first by
+// name. A change counts from the next request on.
+//
+// Workers, pinning and pressure are of the process, and count in the parameters of a
+// GatewayClass only: of the oldest one that says something of them, then of the first
+// by name. Pressure changes at once, workers and pinning when the process starts the
+// next time, which the status of the GatewayClass tells. Where the process logs to is
+// a flag only.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=headgate,shortName=gwparams
@@ -48,6 +54,53 @@ type GatewayParametersSpec struct {
 	// AccessLog says which requests are logged.
 	// +optional
 	AccessLog *AccessLogParameters `json:"accessLog,omitempty"`
+
+	// Workers is the number of event loops of each process, 1 to 256. It counts in a
+	// GatewayClass's parameters only, and from the next start of a process on.
+	// Default: --workers, one for each usable CPU.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 256",message="must be between 1 and 256"
+	Workers *int32 `json:"workers,omitempty"`
+
+	// Pinning is PerCPU, which keeps each event loop on a CPU of its own, or Off. It
+	// counts as Workers does. Default: --pin, Off.
+	// +optional
+	Pinning *Pinning `json:"pinning,omitempty"`
+
+	// Pressure bounds what a process takes on. It counts in a GatewayClass's
+	// parameters only.
+	// +optional
+	Pressure *ProcessPressure `json:"pressure,omitempty"`
+}
+
+// Pinning says whether event loops stay on a CPU.
+//
+// +kubebuilder:validation:Enum=PerCPU;Off
+type Pinning string
+
+// The ways of pinning.
+const (
+	// PinningPerCPU keeps each event loop on a CPU of its own.
+	PinningPerCPU Pinning = "PerCPU"
+	// PinningOff leaves it to the kernel.
+	PinningOff Pinning = "Off"
+)
+
+// ProcessPressure bounds what a process takes on: at a bound it accepts no
+// connection, and those that wait for a request make room.
+type ProcessPressure struct {
+	// MaxConnections is how many clients may be connected to a process, 1 to
+	// 10000000. Default: --max-connections, three quarters of the descriptors that it
+	// may open.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000000",message="must be between 1 and 10000000"
+	MaxConnections *int32 `json:"maxConnections,omitempty"`
+
+	// MemoryLimit is what live memory should stay below, 16Mi to 1024Gi. Default:
+	// --memory-limit, else GOMEMLIMIT, else none.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="quantity(self).compareTo(quantity('16Mi')) >= 0 && quantity(self).compareTo(quantity('1024Gi')) <= 0",message="must be between 16Mi and 1024Gi"
+	MemoryLimit *ByteSize `json:"memoryLimit,omitempty"`
 }
 
 // ClientParameters bound what clients may keep the gateway waiting for, and say

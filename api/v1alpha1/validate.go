@@ -61,6 +61,13 @@ func (p *GatewayParameters) Validate() field.ErrorList {
 		optional(&v, at.Child("mode"), l.Mode, AccessLogAll, AccessLogErrors, AccessLogOff)
 		number(&v, at.Child("samplePercent"), l.SamplePercent, 1, 100)
 	}
+	number(&v, spec.Child("workers"), p.Spec.Workers, 1, 256)
+	optional(&v, spec.Child("pinning"), p.Spec.Pinning, PinningPerCPU, PinningOff)
+	if x := p.Spec.Pressure; x != nil {
+		at := spec.Child("pressure")
+		number(&v, at.Child("maxConnections"), x.MaxConnections, 1, 10_000_000)
+		v.byteSize(at.Child("memoryLimit"), x.MemoryLimit, "16Mi", "1024Gi")
+	}
 	return v.errors
 }
 

@@ -67,6 +67,20 @@ func TestDuration(t *testing.T) {
 	}
 }
 
+func TestByteSize(t *testing.T) {
+	for text, want := range map[v1alpha1.ByteSize]int64{
+		"1Ki": 1 << 10, "512Mi": 512 << 20, "3Gi": 3 << 30, "999999999Gi": 999_999_999 << 30,
+		"": 0, "0Mi": 0, "1": 0, "1M": 0, "-1Mi": 0, "1.5Gi": 0, "1Ti": 0, "1000000000Gi": 0, "1Mi ": 0,
+	} {
+		if got := text.Value(); got != want {
+			t.Errorf("%q is %d, want %d", text, got, want)
+		}
+	}
+	if v := (*v1alpha1.ByteSize)(nil).Value(); v != 0 {
+		t.Errorf("none is %d", v)
+	}
+}
+
 func TestGatewayParameters(t *testing.T) {
 	for _, c := range load[v1alpha1.GatewayParametersSpec](t, "testdata/gatewayparameters.yaml") {
 		t.Run(c.Name, func(t *testing.T) {

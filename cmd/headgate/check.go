@@ -159,12 +159,13 @@ func checkText(w io.Writer, problems []compile.Problem, r *compile.Report, count
 	return err
 }
 
-// states is a short form of conditions. What only an open socket can make true is
-// left out.
+// states is a short form of conditions. What only a process that serves can make
+// true is left out.
 func states(cs []metav1.Condition) string {
 	var parts []string
 	for _, c := range cs {
 		switch {
+		case c.Type == compile.ConditionParametersApplied && c.Status == metav1.ConditionTrue:
 		case c.Status != metav1.ConditionTrue, c.Reason != c.Type:
 			parts = append(parts, fmt.Sprintf("%s=%s (%s)", c.Type, c.Status, c.Reason))
 		case c.Type != string(gatewayv1.GatewayConditionProgrammed):

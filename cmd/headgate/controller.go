@@ -27,6 +27,7 @@ import (
 	"github.com/headgate/headgate/controllers/compile"
 	"github.com/headgate/headgate/controllers/port"
 	"github.com/headgate/headgate/dataplane"
+	"github.com/headgate/headgate/dataplane/ir"
 )
 
 type controllerFlags struct {
@@ -278,7 +279,10 @@ func (f *controllerFlags) run(ctx context.Context) error {
 		return err
 	}
 	var m *controllers.Manager
-	p, err := f.start(ctx, func() error {
+	first := func(ctx context.Context, log *zap.Logger) ir.Process {
+		return controllers.AskProcess(ctx, config, opts, log)
+	}
+	p, err := f.start(ctx, first, func() error {
 		select {
 		case <-m.Loop().Ready():
 			return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,8 +61,8 @@ func (f *dataPlaneFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.adminSocket, "admin-socket", "", "Unix socket of the same pages, for headgate probe; empty for none")
 	fs.StringVar(&f.handoverDir, "handover-dir", "", "directory in which this process takes the listening sockets over from the one before and hands them to the next, such as /run/headgate; empty for no hand-over")
 	fs.StringVar(&f.metrics, "metrics-address", "", "address of /metrics alone, for a network that must not reach the rest, such as :9902; empty for none")
-	fs.IntVar(&f.workers, "workers", 0, "event loops; 0 means one per usable CPU")
-	fs.BoolVar(&f.pin, "pin", false, "pin each loop to a CPU")
+	fs.IntVar(&f.workers, "workers", 0, "event loops, where the GatewayClass's parameters don't say it; 0 means one per usable CPU")
+	fs.BoolVar(&f.pin, "pin", false, "pin each loop to a CPU, where the GatewayClass's parameters don't say it")
 	fs.StringVar(&f.placement, "placement", "round-robin", "how connections come to loops: round-robin, least-loaded or reuse-port")
 	fs.StringVar(&f.accessLog, "access-log", "-", "JSON access log: a file, - for standard output, or off")
 	fs.DurationVar(&f.drain, "drain-period", 30*time.Second, "how long connections may finish after SIGTERM")
@@ -111,10 +112,13 @@ type process struct {
 	draining atomic.Bool
 }
 
-// start starts a data plane that serves nothing yet. ready says why the process
-// is not ready, nil when it is. control is given the data plane, before the
+// start starts a data plane that serves nothing yet. first is asked what the
+// configuration says of the process, as far as it is known. ready says why the
+// process is not ready, nil when it is. control is given the data plane, before the
 // admin server asks ready. When ctx ends, waiting for another process ends.
-func (f *dataPlaneFlags) start(ctx context.Context, ready func() error, control func(*dataplane.Server, *zap.Logger) error) (*process, error) {
+func (f *dataPlaneFlags) start(ctx context.Context, first func(context.Context, *zap.Logger) ir.Process, ready func() error,
+	control func(*dataplane.Server, *zap.Logger) error,
+) (*process, error) {
 	log, err := newLogger(f.logLevel, f.logFormat)
 	if err != nil {
 		return nil, err
@@ -142,6 +146,13 @@ func (f *dataPlaneFlags) start(ctx context.Context, ready func() error, control 
 	case f.workers == 0:
 		f.workers = runtime.NumCPU()
 	}
+	flags := ir.Process{Workers: f.workers, Pinning: ir.PinOff}
+	if f.pin {
+		flags.Pinning = ir.PinPerCPU
+	}
+	wanted := first(ctx, log)
+	f.workers = cmp.Or(wanted.Workers, f.workers)
+	f.pin = cmp.Or(wanted.Pinning, flags.Pinning) == ir.PinPerCPU
 	// The loops block in the poller without telling the runtime: leave it a
 	// processor for everything else (collection, handshakes, the controller).
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), f.workers+1))
@@ -164,6 +175,7 @@ func (f *dataPlaneFlags) start(ctx context.Context, ready func() error, control 
 	}
 	p.server, err = dataplane.New(dataplane.Options{
 		Reactor: reactor.Options{Workers: f.workers, Pin: f.pin, Placement: placement, Share: f.handoverDir != ""},
+		Process: flags,
 		Limits:  f.limits, Pool: f.pool, Adaptive: f.adaptiveTimeout, Pressure: f.pressure, Timeouts: f.timeouts, MaxRequests: f.maxRequests,
 		MaxConnections: f.maxConnections, MemoryLimit: memory,
 		TrustedProxies: trusted, Predecessor: before, Metrics: m, AccessLog: p.access, Logger: log, Now: time.Now,

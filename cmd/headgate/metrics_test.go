@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/headgate/headgate/dataplane"
+	"github.com/headgate/headgate/dataplane/ir"
 )
 
 // The next process has the metrics' address as soon as the last one gave it back.
@@ -100,7 +101,7 @@ func TestDrainDoesNotWaitForMetrics(t *testing.T) {
 	if f.drain != time.Hour {
 		t.Errorf("--drain-timeout is taken as %v", f.drain)
 	}
-	p, err := f.start(t.Context(), func() error { return nil }, func(*dataplane.Server, *zap.Logger) error { return nil })
+	p, err := f.start(t.Context(), says(ir.Process{}), func() error { return nil }, func(*dataplane.Server, *zap.Logger) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,12 @@ func serve(ctx context.Context, dir string, f *serveFlags) error {
 	}
 	sink := status.NewDir(f.statusDir, time.Now)
 	var loop *controllers.Loop
-	p, err := f.start(ctx, func() error {
+	first := func(context.Context, *zap.Logger) ir.Process {
+		in, _ := src.Input() // the loop tells what is wrong with it
+		snap, _ := compile.Compile(in)
+		return snap.Process
+	}
+	p, err := f.start(ctx, first, func() error {
 		select {
 		case <-loop.Ready():
 			return nil

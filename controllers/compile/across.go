@@ -83,6 +83,9 @@ func (r *Report) Across(self string, controller gatewayv1.GatewayController, pla
 		return r
 	}
 	out := *r
+	if classes := r.restartsAcross(self, others); classes != nil {
+		out.Classes = classes
+	}
 	out.Gateways = slices.Clone(r.Gateways)
 	for i, g := range r.Gateways {
 		if now := g.across(self, others); now != nil {

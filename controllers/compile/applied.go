@@ -17,10 +17,12 @@ import (
 // not served is not Programmed. The errors of sockets may be an [Occupied] or a
 // [Diverted], which say more than the system's. The receiver stays as it is.
 func (r *Report) Applied(res ir.ApplyResult) *Report {
-	if res.OK() {
+	if res.OK() && len(res.Restart) == 0 {
 		return r
 	}
 	out := *r
+	out.restart = restartMessage(res.Restart)
+	out.Classes = out.notApplied(res)
 	out.Gateways = slices.Clone(r.Gateways)
 	out.Problems = slices.Clone(r.Problems)
 	for i, g := range r.Gateways {
@@ -31,6 +33,11 @@ func (r *Report) Applied(res ir.ApplyResult) *Report {
 			out.Gateways[i] = &now
 			out.Problems = append(out.Problems, a.found.problems(kindGateway, g.Namespace, g.Name)...)
 		}
+	}
+	if out.restart != "" && out.teller != "" {
+		var is issues
+		is.add(Warning, "spec.parametersRef", ReasonRestartRequired, out.restart+restartAdvice)
+		out.Problems = append(out.Problems, is.problems(kindGatewayClass, "", out.teller)...)
 	}
 	SortProblems(out.Problems)
 	out.Problems = slices.Compact(out.Problems)
@@ -74,7 +81,7 @@ func (a *outcome) apply() bool {
 
 // refused notes that the data plane took nothing of the snapshot.
 func (a *outcome) refused() {
-	msg := fmt.Sprintf("The data plane did not take the configuration and goes on with the one before: %v", a.res.Err)
+	msg := notTaken(a.res.Err)
 	a.found.add(Error, "", string(gatewayv1.GatewayReasonPending), msg)
 	a.set(&a.status.Conditions, string(gatewayv1.GatewayConditionProgrammed), false, string(gatewayv1.GatewayReasonPending), msg)
 	for i := range a.status.Listeners {
@@ -82,6 +89,10 @@ func (a *outcome) refused() {
 			a.set(&a.status.Listeners[i].Conditions, string(gatewayv1.ListenerConditionProgrammed), false, string(gatewayv1.ListenerReasonPending), msg)
 		}
 	}
+}
+
+func notTaken(err error) string {
+	return fmt.Sprintf("The data plane did not take the configuration and goes on with the one before: %v", err)
 }
 
 // lostAddresses returns the addresses that this host does not have.

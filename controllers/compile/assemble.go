@@ -74,7 +74,7 @@ func (c *Compiler) assemble(attached map[*listener][]*ir.Route) {
 	}
 	c.listeners = listeners
 
-	next := &ir.Snapshot{}
+	next := &ir.Snapshot{Process: c.process}
 	for _, s := range bySocket {
 		of := c.owners[s.Name].settings
 		s.Client, s.AccessLog = of.client, of.log
@@ -86,7 +86,7 @@ func (c *Compiler) assemble(attached map[*listener][]*ir.Route) {
 	for _, cs := range c.clusterOrder {
 		next.Clusters = append(next.Clusters, cs.cluster)
 	}
-	if c.snapshot == nil || !slices.Equal(c.snapshot.Sockets, next.Sockets) || !slices.Equal(c.snapshot.Clusters, next.Clusters) {
+	if c.snapshot == nil || c.snapshot.Process != next.Process || !slices.Equal(c.snapshot.Sockets, next.Sockets) || !slices.Equal(c.snapshot.Clusters, next.Clusters) {
 		c.snapshot = next
 	}
 }

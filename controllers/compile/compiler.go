@@ -33,6 +33,8 @@ type Compiler struct {
 	rivals    []rival
 	certs     map[types.NamespacedName]*keptCertificate
 	classes   map[string]*class
+	process   ir.Process
+	teller    string // the class that tells of the process
 	assigned  map[types.NamespacedName]netip.Addr
 
 	gateways    []*gatewayState
@@ -191,10 +193,13 @@ func (c *Compiler) compileGateways(r reader, ch *changes) {
 	classes := make(map[string]*class)
 	for _, gc := range r.in.Classes {
 		if cl := compileClass(&r, gc); cl != nil {
-			if old := c.classes[gc.Name]; old != nil && reflect.DeepEqual(old.report, cl.report) {
-				cl.report = old.report
-			}
 			classes[gc.Name] = cl
+		}
+	}
+	c.process, c.teller = settleProcess(classes)
+	for name, cl := range classes {
+		if old := c.classes[name]; old != nil && reflect.DeepEqual(old.report, cl.report) {
+			cl.report = old.report
 		}
 	}
 	c.classes = classes
@@ -383,7 +388,7 @@ func (c *Compiler) compilePolicies(r reader, ch *changes) {
 
 // report gathers what became of every object.
 func (c *Compiler) report(attached map[*listener][]*ir.Route) *Report {
-	rep := &Report{Assigned: c.assigned}
+	rep := &Report{Assigned: c.assigned, teller: c.teller}
 	for _, name := range slices.Sorted(maps.Keys(c.classes)) {
 		cl := c.classes[name]
 		rep.Classes = append(rep.Classes, cl.report)

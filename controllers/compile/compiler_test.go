@@ -157,6 +157,8 @@ func (w *world) edit() {
 		p.Spec.AccessLog = pick(w, nil, &v1alpha1.AccessLogParameters{
 			Mode: pick(w, nil, ptr(v1alpha1.AccessLogOff)), SamplePercent: pick(w, nil, ptr[int32](5), ptr[int32](500)),
 		})
+		p.Spec.Workers = pick(w, nil, nil, ptr[int32](2), ptr[int32](4))
+		p.Spec.Pressure = pick(w, nil, &v1alpha1.ProcessPressure{MaxConnections: pick(w, nil, ptr[int32](10)), MemoryLimit: pick(w, nil, ptr(v1alpha1.ByteSize("1Gi")))})
 		w.in.Parameters = put(w, w.in.Parameters, p)
 	case 10:
 		w.in.BackendPolicies = put(w, w.in.BackendPolicies, w.policy())

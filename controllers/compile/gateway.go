@@ -17,6 +17,7 @@ type gatewayState struct {
 	generation int64
 	created    time.Time
 	settings   settings // what its class and its own parameters say
+	unheeded   string   // what its own say in vain
 	addresses  addressPlan
 	listeners  []*listenerState
 
@@ -53,6 +54,9 @@ func (c *Compiler) compileGateway(r *reader, gw *gatewayv1.Gateway, cl *class, a
 			g.invalid.add(Error, "spec.infrastructure.parametersRef", string(gatewayv1.GatewayReasonInvalidParameters), fault)
 		}
 		g.settings = settingsOf(cl.parameters, own)
+		if g.unheeded = unheeded(own, cl.parameters); g.unheeded != "" {
+			g.warnings.add(Warning, "spec.infrastructure.parametersRef", "", g.unheeded)
+		}
 	}
 	g.ignored(gw)
 	seen := make(map[gatewayv1.SectionName]bool, len(gw.Spec.Listeners))
@@ -113,6 +117,14 @@ func (g *gatewayState) report(counts []int) *GatewayReport {
 }
 
 func (g *gatewayState) accepted(usable int) metav1.Condition {
+	c := g.acceptance(usable)
+	if g.unheeded != "" {
+		c.Message += ". But " + g.unheeded
+	}
+	return c
+}
+
+func (g *gatewayState) acceptance(usable int) metav1.Condition {
 	no := func(is issues) metav1.Condition {
 		return condition(gatewayv1.GatewayConditionAccepted, false, gatewayv1.GatewayConditionReason(is[0].reason), g.generation, summary(is))
 	}

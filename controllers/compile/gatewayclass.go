@@ -3,6 +3,7 @@ package compile
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -34,6 +35,7 @@ const (
 // class is a GatewayClass that is ours.
 type class struct {
 	accepted   bool
+	created    time.Time
 	parameters *v1alpha1.GatewayParameters // may be nil
 	report     *ClassReport
 	issues     issues
@@ -46,7 +48,7 @@ func compileClass(r *reader, gc *gatewayv1.GatewayClass) *class {
 	if string(gc.Spec.ControllerName) != opts.ControllerName {
 		return nil
 	}
-	c := &class{accepted: true}
+	c := &class{accepted: true, created: gc.CreationTimestamp.Time}
 	gen := gc.Generation
 	accepted := condition(gatewayv1.GatewayClassConditionStatusAccepted, true, gatewayv1.GatewayClassReasonAccepted, gen,
 		"Headgate serves the Gateways of this class")

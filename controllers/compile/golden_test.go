@@ -52,6 +52,8 @@ type caseOptions struct {
 	Fail map[string]string `json:"fail"`
 	// Refuse is the error of a data plane that takes nothing.
 	Refuse string `json:"refuse"`
+	// Restart is what the process must be restarted for.
+	Restart []ir.Setting `json:"restart"`
 	// MissingCRDs are what the cluster lacks.
 	MissingCRDs []string `json:"missingCRDs"`
 	// Balancers are the addresses of other Services of type LoadBalancer, by
@@ -106,7 +108,7 @@ func (o caseOptions) balance(in compile.Input) {
 
 func (o caseOptions) result(t *testing.T) ir.ApplyResult {
 	t.Helper()
-	var r ir.ApplyResult
+	r := ir.ApplyResult{Restart: o.Restart}
 	if o.Refuse != "" {
 		r.Err = errors.New(o.Refuse)
 	}

@@ -25,6 +25,10 @@ type Report struct {
 	Certificates []Certificate
 	// Assigned are the addresses that Gateways got from the pool.
 	Assigned map[types.NamespacedName]netip.Addr
+
+	// teller is the name of the class that tells of the process, and restart what
+	// that must be restarted for.
+	teller, restart string
 }
 
 // ClassReport is the status of a GatewayClass.

@@ -249,6 +249,6 @@ func (r *Reporter) remove() {
 // is.
 func structural(have, want *v1alpha1.DataPlaneStatus) bool {
 	return have.ControllerName != want.ControllerName || have.NodeName != want.NodeName || have.Version != want.Version ||
-		have.Started.Unix() != want.Started.Unix() || have.Faults != want.Faults || have.Snapshot.Message != want.Snapshot.Message ||
+		have.Started.Unix() != want.Started.Unix() || have.Faults != want.Faults || have.Restart != want.Restart || have.Snapshot.Message != want.Snapshot.Message ||
 		!equality.Semantic.DeepEqual(have.Gateways, want.Gateways)
 }

@@ -31,6 +31,8 @@ type Observation struct {
 	Applied time.Time
 	// Refused says why the latest snapshot was not taken.
 	Refused error
+	// Restart says what the process must be restarted for; empty for nothing.
+	Restart string
 	// Gateways are those of the report, as they are on this node.
 	Gateways []*compile.GatewayReport
 	// Object is the DataPlane object as it was seen last, or nil.
@@ -43,7 +45,7 @@ type Observation struct {
 func (r *Reporter) status(o *Observation) *v1alpha1.DataPlaneStatus {
 	s := &v1alpha1.DataPlaneStatus{
 		ControllerName: gatewayv1.GatewayController(r.o.ControllerName), NodeName: r.o.NodeName,
-		Version: r.o.Version, Started: second(r.o.Started),
+		Version: r.o.Version, Started: second(r.o.Started), Restart: o.Restart,
 		Snapshot: v1alpha1.SnapshotStatus{Hash: o.Hash, Applied: second(o.Applied)},
 	}
 	if o.Refused != nil {

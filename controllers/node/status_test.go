@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -51,6 +52,19 @@ func TestManyFaults(t *testing.T) {
 		for i, has := range map[int]string{0: "is held by nginx", many - 1: "the log of this node"} {
 			if l := status.Gateways[i].Listeners; len(l) != 1 || !strings.Contains(l[0].Message, has) {
 				t.Errorf("Gateway %d: %v, want %q", i, l, has)
+			}
+		}
+	})
+}
+
+// What a process must be restarted for is told at once, and so is that it was.
+func TestRestart(t *testing.T) {
+	run(t, func(s *server, _ *work, r *node.Reporter) {
+		for _, restart := range []string{"", "workers: 4 is asked for, the process runs with 2", ""} {
+			r.Observe(&node.Observation{Hash: "a", Restart: restart})
+			wait(2 * time.Second)
+			if got := s.now().Status.Restart; got != restart {
+				t.Errorf("it says %q, want %q", got, restart)
 			}
 		}
 	})

@@ -16,6 +16,7 @@ var (
 		string(gatewayv1.GatewayClassConditionStatusAccepted),
 		string(gatewayv1.GatewayClassConditionStatusSupportedVersion),
 		compile.ConditionKindsServed,
+		compile.ConditionParametersApplied,
 	}
 	gatewayConditions = []string{
 		string(gatewayv1.GatewayConditionAccepted),

@@ -46,6 +46,7 @@ func (h *Hasher) Hash(s *Snapshot) string {
 			w.parts(sums.of(l.Routes, routeName, (*digest).route))
 		}
 	}
+	w.process(&s.Process)
 	w.parts(h.clusters.of(s.Clusters, clusterName, (*digest).cluster))
 	name := hex.EncodeToString(w.sum(hashBytes))
 	h.buf = w.buf

@@ -12,6 +12,8 @@ type Snapshot struct {
 	Sockets []*Socket
 	// Clusters are sorted by Name, which is unique.
 	Clusters []*Cluster
+	// Process is what the process has once.
+	Process Process
 }
 
 // Protocol is what a socket speaks to its clients.

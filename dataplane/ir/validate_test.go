@@ -89,6 +89,14 @@ func TestValidate(t *testing.T) {
 		edit func(*ir.Snapshot)
 		want string
 	}{
+		{"a client's negative timeout", func(s *ir.Snapshot) { s.Sockets[0].Client.IdleTimeout = -1 }, "timeout is negative"},
+		{"a client's negative limit", func(s *ir.Snapshot) { s.Sockets[0].Client.MaxHeaders = -1 }, "limit of heads is negative"},
+		{"an access log of an unknown mode", func(s *ir.Snapshot) { s.Sockets[0].AccessLog.Mode = ir.LogOff + 1 }, "mode 4 is unknown"},
+		{"an access log's large sample", func(s *ir.Snapshot) { s.Sockets[0].AccessLog.SamplePercent = 101 }, "sample of 101 percent"},
+		{"workers below zero", func(s *ir.Snapshot) { s.Process.Workers = -1 }, "is negative"},
+		{"connections below zero", func(s *ir.Snapshot) { s.Process.MaxConnections = -1 }, "is negative"},
+		{"memory below zero", func(s *ir.Snapshot) { s.Process.MemoryLimit = -1 }, "is negative"},
+		{"pinning that is unknown", func(s *ir.Snapshot) { s.Process.Pinning = ir.PinOff + 1 }, "pinning 3 is unknown"},
 		{"balance that is unknown", func(s *ir.Snapshot) { s.Clusters[0].Balance = ir.BalanceConsistentHash + 1 }, "balance 4"},
 		{"hash of what is unknown", func(s *ir.Snapshot) { s.Clusters[0].HashOn.Kind = ir.HashCookie + 1 }, "hash of 3"},
 		{"hash of the client with a name", func(s *ir.Snapshot) { s.Clusters[0].HashOn.Name = "x" }, "has no name"},

@@ -15,6 +15,9 @@ type Validator struct {
 
 // Validate checks the snapshot.
 func (v *Validator) Validate(s *Snapshot) error {
+	if err := s.Process.validate(); err != nil {
+		return err
+	}
 	c := check{snapshot: s}
 	old := follow(v.last.Clusters, clusterName)
 	last := ""

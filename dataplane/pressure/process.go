@@ -38,6 +38,9 @@ type Process struct {
 // NewProcess returns an open gate.
 func NewProcess(limit Usage) *Process { return &Process{limit: limit} }
 
+// SetLimit changes the limit from the next Decide on.
+func (p *Process) SetLimit(limit Usage) { p.limit = limit }
+
 // Cause returns what the last Decide returned.
 func (p *Process) Cause() Cause { return p.cause }
 

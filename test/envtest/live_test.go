@@ -51,16 +51,20 @@ func freePort(t testing.TB) int {
 var portCursor atomic.Int64
 
 // live makes a replica with a real data plane on the loopback address.
-func (w *world) live() (*dataplane.Server, func(*controllers.ManagerOptions)) {
+func (w *world) live(edit ...func(*dataplane.Options)) (*dataplane.Server, func(*controllers.ManagerOptions)) {
 	w.Helper()
 	m, err := metrics.New(metrics.Options{Loops: 2, Version: "test"})
 	if err != nil {
 		w.Fatal(err)
 	}
-	s, err := dataplane.New(dataplane.Options{
+	o := dataplane.Options{
 		Reactor: reactor.Options{Workers: 2}, Metrics: m, Now: time.Now,
 		Logger: zaptest.NewLogger(w.TB, zaptest.Level(zapcore.WarnLevel)),
-	})
+	}
+	for _, e := range edit {
+		e(&o)
+	}
+	s, err := dataplane.New(o)
 	if err != nil {
 		w.Fatal(err)
 	}

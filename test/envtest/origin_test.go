@@ -326,10 +326,10 @@ func unless[T comparable](got, want T) string {
 }
 
 // newBench starts a replica with a data plane and a Gateway.
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T, edit ...func(*dataplane.Options)) *bench {
 	t.Helper()
 	w := newWorld(t)
-	server, live := w.live()
+	server, live := w.live(edit...)
 	b := &bench{world: w, server: server, port: freePort(t)}
 	b.client = newCaller(t, b.port, "")
 	w.start(live)
