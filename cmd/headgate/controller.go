@@ -293,7 +293,7 @@ func (f *controllerFlags) run(ctx context.Context) error {
 		klog.SetLogger(newLogr(log))
 		ctrllog.SetLogger(newLogr(log))
 		m, err = controllers.NewManager(controllers.ManagerOptions{
-			Config: config, DataPlane: server, Compile: opts, NodeName: f.nodeName,
+			Config: config, DataPlane: newSettling(server, giveBack), Compile: opts, NodeName: f.nodeName,
 			Services: f.services, Election: election, Ports: port.New(port.Options{}), Logger: log,
 			Report: controllers.ReportOptions{Name: report, NodeName: f.reportNode, Version: version, Stats: sampler{server}},
 		})

@@ -105,7 +105,7 @@ func serve(ctx context.Context, dir string, f *serveFlags) error {
 			return errors.New("the first configuration is not applied yet")
 		}
 	}, func(server *dataplane.Server, log *zap.Logger) (err error) {
-		loop, err = controllers.New(controllers.Options{Source: src, DataPlane: server, Sink: sink, Ports: port.New(port.Options{}), Logger: log})
+		loop, err = controllers.New(controllers.Options{Source: src, DataPlane: newSettling(server, giveBack), Sink: sink, Ports: port.New(port.Options{}), Logger: log})
 		return err
 	})
 	if err != nil {
