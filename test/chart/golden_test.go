@@ -145,6 +145,24 @@ func TestGatewayClass(t *testing.T) {
 	}
 }
 
+// The class names its parameters, in the namespace of the release where none is said.
+func TestClassParameters(t *testing.T) {
+	for value, want := range map[string]string{"": "", "all": namespace + "/all", "infra/all": "infra/all"} {
+		o := find(objects(t, render(t, class, "--set", "gatewayClass.parameters="+value)), "GatewayClass")
+		ref, _, err := unstructured.NestedStringMap(o.Object, "spec", "parametersRef")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if ref != nil {
+			got = ref["namespace"] + "/" + ref["name"]
+		}
+		if got != want {
+			t.Errorf("with %q it names %q, want %q", value, got, want)
+		}
+	}
+}
+
 // The monitor is made when the cluster has its kind, or when that is asked for.
 func TestServiceMonitor(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -30,6 +30,7 @@ func TestRefusals(t *testing.T) {
 		{"a text for a truth", `gatewayServices="yes"`, "'/gatewayServices': got string, want boolean"},
 		{"a controller without a domain", `controllerName="headgate"`, "'/controllerName': 'headgate' does not match pattern"},
 		{"a class in capitals", `gatewayClass.name="Edge"`, "'/gatewayClass/name': 'Edge' does not match pattern"},
+		{"parameters with two slashes", `gatewayClass.parameters="a/b/c"`, "'/gatewayClass/parameters': 'a/b/c' does not match pattern"},
 		{"create is not a truth", `gatewayClass.create=true`, "'/gatewayClass/create'"},
 		{"a tag with a blank", `image.tag="v1 beta"`, "'/image/tag'"},
 		{"a digest that is none", `image.digest="abc"`, "'/image/digest'"},
