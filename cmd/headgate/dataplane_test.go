@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
+	"github.com/headgate/headgate/controllers/source/file"
 	"github.com/headgate/headgate/dataplane"
 	"github.com/headgate/headgate/dataplane/ir"
 )
@@ -74,6 +77,34 @@ func TestLoopsOfTheFirstConfiguration(t *testing.T) {
 				t.Errorf("to be restarted for (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A directory says what the process is to be like before it is served.
+func TestProcessOfDirectory(t *testing.T) {
+	dir := t.TempDir()
+	const text = `apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: headgate}
+spec:
+  controllerName: headgate.dev/gateway-controller
+  parametersRef: {group: headgate.dev, kind: GatewayParameters, namespace: infra, name: all}
+---
+apiVersion: headgate.dev/v1alpha1
+kind: GatewayParameters
+metadata: {name: all, namespace: infra}
+spec: {workers: 3, pinning: PerCPU, pressure: {maxConnections: 100, memoryLimit: 1Gi}}
+`
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	src, err := file.Open(dir, file.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ir.Process{Workers: 3, Pinning: ir.PinPerCPU, MaxConnections: 100, MemoryLimit: 1 << 30}
+	if got := processOf(src)(t.Context(), zap.NewNop()); got != want {
+		t.Errorf("it says %+v, want %+v", got, want)
 	}
 }
 

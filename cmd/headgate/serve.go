@@ -92,12 +92,7 @@ func serve(ctx context.Context, dir string, f *serveFlags) error {
 	}
 	sink := status.NewDir(f.statusDir, time.Now)
 	var loop *controllers.Loop
-	first := func(context.Context, *zap.Logger) ir.Process {
-		in, _ := src.Input() // the loop tells what is wrong with it
-		snap, _ := compile.Compile(in)
-		return snap.Process
-	}
-	p, err := f.start(ctx, first, func() error {
+	p, err := f.start(ctx, processOf(src), func() error {
 		select {
 		case <-loop.Ready():
 			return nil
@@ -139,6 +134,16 @@ func serve(ctx context.Context, dir string, f *serveFlags) error {
 	stop()
 	err = <-ended
 	return errors.Join(err, p.stop())
+}
+
+// processOf returns what a directory says of the process. What is wrong with it is
+// told later, by the loop.
+func processOf(src *file.Source) func(context.Context, *zap.Logger) ir.Process {
+	return func(context.Context, *zap.Logger) ir.Process {
+		in, _ := src.Input()
+		snap, _ := compile.Compile(in)
+		return snap.Process
+	}
 }
 
 // describe lists the sockets of a snapshot.
