@@ -131,14 +131,7 @@ func (s *Server) setShut(cause pressure.Cause) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g, log := &s.guard, s.opts.Logger
-	was := pressure.Cause(g.cause.Swap(uint32(cause)))
-	g.shuts[cause].Add(1)
-	if cause == pressure.NoCause {
-		log.Info("accepting connections again", zap.Stringer("after", was), zap.Int64("connections", s.connections.Load()))
-	} else {
-		log.Warn("not accepting connections: the process is at its limit", zap.Stringer("limit", cause),
-			zap.Int64("connections", s.connections.Load()), zap.Int64("memory", s.opts.MemoryUsed()))
-	}
+	was := pressure.Cause(g.cause.Load())
 	for _, sock := range s.sockets {
 		switch {
 		case sock.listener == nil:
@@ -147,6 +140,14 @@ func (s *Server) setShut(cause pressure.Cause) {
 		case !s.paused:
 			sock.listener.Resume()
 		}
+	}
+	g.cause.Store(uint32(cause)) // who reads that the gate is closed finds it so
+	g.shuts[cause].Add(1)
+	if cause == pressure.NoCause {
+		log.Info("accepting connections again", zap.Stringer("after", was), zap.Int64("connections", s.connections.Load()))
+	} else {
+		log.Warn("not accepting connections: the process is at its limit", zap.Stringer("limit", cause),
+			zap.Int64("connections", s.connections.Load()), zap.Int64("memory", s.opts.MemoryUsed()))
 	}
 }
 
