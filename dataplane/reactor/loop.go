@@ -12,8 +12,6 @@ import (
 	"github.com/panjf2000/gnet/v2/pkg/netpoll"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
-
-	gneterrors "github.com/panjf2000/gnet/v2/pkg/errors"
 )
 
 const (
@@ -34,6 +32,7 @@ type Loop struct {
 	options *Options
 	log     *zap.Logger
 	poller  *netpoll.Poller
+	epoll   int                    // the poller's descriptor
 	attach  netpoll.PollAttachment // reused to register descriptors
 	inbox   *inbox
 	place   *placer // where connections go that sockets of this loop accept
@@ -70,7 +69,10 @@ func newLoop(index int, options *Options) (*Loop, error) {
 	if l.poller, err = netpoll.OpenPoller(); err != nil {
 		return nil, fmt.Errorf("open poller: %w", err)
 	}
-	if l.inbox, err = newInbox(); err != nil {
+	if l.epoll, err = descriptorOf(l.poller); err == nil {
+		l.inbox, err = newInbox()
+	}
+	if err != nil {
 		_ = l.poller.Close()
 		return nil, err
 	}
@@ -134,15 +136,15 @@ func (l *Loop) run(cpu int, ready chan<- error) {
 	l.clock.read()
 	ready <- nil
 	defer l.teardown()
-	if err := l.poller.Polling(l.onEvent); err != nil && !l.stopping {
+	if err := l.poll(); err != nil {
 		l.log.Error("loop ended: its poller failed", zap.Int("loop", l.index), zap.Error(err))
 	}
 }
 
-// onEvent is the poller's callback. An event is only a hint that something may
+// onEvent serves an event. It is only a hint that something may
 // have happened on a descriptor: a callback of the same batch may have closed
 // it, and a new one may have its number.
-func (l *Loop) onEvent(fd int, ev netpoll.IOEvent, _ netpoll.IOFlags) error {
+func (l *Loop) onEvent(fd int, ev netpoll.IOEvent) {
 	l.clock.read()
 	count(&l.stats.events)
 	switch {
@@ -161,10 +163,6 @@ func (l *Loop) onEvent(fd int, ev netpoll.IOEvent, _ netpoll.IOFlags) error {
 	}
 	l.settleAll()
 	l.setAlarm()
-	if l.stopping {
-		return gneterrors.ErrEngineShutdown
-	}
-	return nil
 }
 
 // receiveInbox takes over new connections and runs posted functions.
