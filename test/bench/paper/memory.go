@@ -33,6 +33,11 @@ var (
 	calibrated   = [2]int{2500, 7500}
 )
 
+// settled is the age of a process at which its memory is measured, at least: the
+// gateway gives back what its start left behind when it has had no new
+// configuration for ten seconds.
+const settled = 13 * time.Second
+
 // preforkMost is how many processes are tried: a thousand take ten seconds to
 // start.
 const preforkMost = 1000
@@ -99,6 +104,7 @@ func (l *lab) memory(p peer, workers, n int) (memorySample, error) {
 	l.placed = workers // with would move the upstreams
 	defer func() { l.placed = placed }()
 	err := l.with(p, s, func(proc *rig.Process) error {
+		began := time.Now()
 		if _, err := l.load.Wrk("http://"+rig.Loopback(l.ports.http)+"/", 1, conns, time.Second); err != nil { // what the first requests cost once
 			return err
 		}
@@ -122,7 +128,7 @@ func (l *lab) memory(p peer, workers, n int) (memorySample, error) {
 				return err
 			}
 		}
-		time.Sleep(2 * time.Second) // the collector, if any, has been by
+		time.Sleep(max(2*time.Second, settled-time.Since(began))) // the collector, if any, has been by
 		u, err := proc.Use()
 		if err != nil {
 			return err
