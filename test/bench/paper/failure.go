@@ -189,6 +189,9 @@ const (
 	// waitingPairs is how often the healthy upstream is measured with and without
 	// those that wait, in turns: its P99 moves by more than a tenth by itself.
 	waitingPairs = 3
+	// waitingLonger is how many times as long each of them takes as other
+	// measurements: the slowest of a hundred of 4,000 requests are too few.
+	waitingLonger = 4
 )
 
 // exhaustionSample is a proxy with all places of one upstream taken.
@@ -273,7 +276,7 @@ func (l *lab) exhaustion(p peer, run int) (exhaustionSample, error) {
 	healthy := rate{path: "/", rate: healthyRate, duration: l.opt.duration, warmup: time.Second, conns: 2000, lazy: true}
 	if p.name == headgate {
 		var err error
-		if s.Waiting, err = l.waiting(p, set, healthy); err != nil {
+		if s.Waiting, err = l.waiting(p, set, healthy, well); err != nil {
 			return s, err
 		}
 		if err = l.control(well); err != nil {
@@ -348,36 +351,39 @@ func (l *lab) exhaustion(p peer, run int) (exhaustionSample, error) {
 
 // waiting measures the healthy upstream without and with requests that wait in
 // the gateway for the one that hangs.
-func (l *lab) waiting(p peer, set setup, healthy rate) ([]waitingPair, error) {
+func (l *lab) waiting(p peer, set setup, healthy rate, well rig.Workload) ([]waitingPair, error) {
 	set.timeout = 120 * time.Second // none ends while it is measured
 	set.routes = slices.Clone(set.routes)
 	set.routes[0].waiting = 2 * hungRequests
+	healthy.duration *= waitingLonger
 	var pairs []waitingPair
-	err := l.with(p, set, func(*rig.Process) error {
-		if err := l.control(rig.Workload{Hang: true}); err != nil {
-			return err
+	for range waitingPairs {
+		var pair waitingPair
+		if err := l.control(well); err != nil { // or it does not start
+			return nil, err
 		}
-		for range waitingPairs {
-			var pair waitingPair
-			var err error
+		// A process each: requests of clients that were ended still wait in it.
+		err := l.with(p, set, func(*rig.Process) (err error) {
 			if pair.Undisturbed, err = l.openLoop(healthy); err != nil {
+				return err
+			}
+			if err := l.control(rig.Workload{Hang: true}); err != nil {
 				return err
 			}
 			hold, err := l.hang()
 			if err != nil {
 				return err
 			}
+			defer hold.Stop()
 			pair.Beside, err = l.openLoop(healthy)
-			hold.Stop()
-			if err != nil {
-				return err
-			}
-			pairs = append(pairs, pair)
-			time.Sleep(2 * time.Second) // closing 5,000 connections is not what is measured
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
-		return nil
-	})
-	return pairs, err
+		pairs = append(pairs, pair)
+	}
+	return pairs, nil
 }
 
 // hang sends the requests that hang, and waits until they are there.
