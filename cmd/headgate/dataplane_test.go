@@ -80,10 +80,8 @@ func TestLoopsOfTheFirstConfiguration(t *testing.T) {
 	}
 }
 
-// A directory says what the process is to be like before it is served.
-func TestProcessOfDirectory(t *testing.T) {
-	dir := t.TempDir()
-	const text = `apiVersion: gateway.networking.k8s.io/v1
+// classParameters is a GatewayClass with parameters, up to what these say.
+const classParameters = `apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: headgate}
 spec:
@@ -93,7 +91,12 @@ spec:
 apiVersion: headgate.dev/v1alpha1
 kind: GatewayParameters
 metadata: {name: all, namespace: infra}
-spec: {workers: 3, pinning: PerCPU, pressure: {maxConnections: 100, memoryLimit: 1Gi}}
+spec: `
+
+// A directory says what the process is to be like before it is served.
+func TestProcessOfDirectory(t *testing.T) {
+	dir := t.TempDir()
+	const text = classParameters + `{workers: 3, pinning: PerCPU, pressure: {maxConnections: 100, memoryLimit: 1Gi}}
 `
 	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -111,17 +114,7 @@ spec: {workers: 3, pinning: PerCPU, pressure: {maxConnections: 100, memoryLimit:
 // check tells of parameters that are not valid, and of those that say in vain what a
 // process has once.
 func TestCheckParameters(t *testing.T) {
-	const frame = `apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: headgate}
-spec:
-  controllerName: headgate.dev/gateway-controller
-  parametersRef: {group: headgate.dev, kind: GatewayParameters, namespace: infra, name: all}
----
-apiVersion: headgate.dev/v1alpha1
-kind: GatewayParameters
-metadata: {name: all, namespace: infra}
-spec: {workers: 2, pressure: {maxConnections: 100}}
+	const frame = classParameters + `{workers: 2, pressure: {maxConnections: 100}}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
